@@ -188,7 +188,7 @@ OURS = (
     Row(f"{WHY}, cold", "commands", _ours("why", "NAME", "--no-cache")),
     Row(HOSTS, "commands", _ours("hosts")),
     Row(f"{HOSTS}, cold", "commands", _ours("hosts", "--no-cache")),
-    Row(CHECK, "commands", _ours("check"), codes=FINDINGS),
+    Row(CHECK, "commands", _ours("check", "--user"), codes=FINDINGS),
     *(
         Row(f"{name}, one file edited", "commands", _ours(*words), edits=True)
         for name, words in (

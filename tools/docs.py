@@ -126,14 +126,16 @@ def guidance_table() -> str:
     """Every rule with its severity for authors, why it exists and how to fix what it finds."""
     from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, SYSTEMS, author_severities
     from skillshelf.config.rules import RULES
-    from skillshelf.lint.fix import FIXERS
+    from skillshelf.lint.fix import FIXERS, rename
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
     severities = author_severities(SYSTEMS[DEFAULT_PROFILE])
-    fixable = {rule for rules, _ in FIXERS for rule in rules}
+    renaming = {rule for rules, fixer in FIXERS if fixer is rename for rule in rules}
+    safe = {rule for rules, fixer in FIXERS if fixer is not rename for rule in rules}
     rows = [["rule", "`check` says", "`--fix`", "why", "how to fix it"]]
     for rule, row in RULES.items():
-        rows.append([f"`{rule}`", levels[severities[rule]], "yes" if rule in fixable else "", row.why, row.how_to_fix])
+        fix = "yes" if rule in safe else "`--fix=names`" if rule in renaming else ""
+        rows.append([f"`{rule}`", levels[severities[rule]], fix, row.why, row.how_to_fix])
     return _markdown(rows)
 
 
@@ -181,6 +183,15 @@ def settings_table() -> str:
         default = defaults.get(setting, True)
         rows.append([f"`{key}`", kind, f"`{json.dumps(default)}`" if default not in ((), None) else "none"])
     return _markdown(rows)
+
+
+def policy_keys_table() -> str:
+    """Return every key of a system policy with what it does."""
+    from skillshelf.config.policy_file import POLICY_KEYS
+
+    return _markdown(
+        [["key", "value", "effect"], *([f"`{key}`", row.value, row.effect] for key, row in POLICY_KEYS.items())]
+    )
 
 
 def commands_text() -> str:
@@ -330,6 +341,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "profiles": profiles_table,
     "differences": differences_table,
     "settings": settings_table,
+    "policy-keys": policy_keys_table,
     "commands": commands_text,
     "limits": limits_table,
     "schemas": schemas_text,

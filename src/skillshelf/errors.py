@@ -193,7 +193,9 @@ class LimitExceeded(SkillError):
 
 
 class PermissionDenied(SkillError):
-    """The policy denied it."""
+    """The policy denied it, or nobody agreed to what security rules found, which is in `findings`."""
+
+    findings: Sequence[object] = ()
 
 
 class SkillsDisabled(SkillError):

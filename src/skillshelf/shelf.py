@@ -9,7 +9,8 @@ from skillshelf.catalog.scan import Scanner
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.profile import Profile, scopes_of
-from skillshelf.config.settings import Settings, Trust, load_settings
+from skillshelf.config.settings import Settings, Trust, load_settings, load_system_policy, with_system_policy
+from skillshelf.config.system_policy import is_banned, is_outdated
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository, make_environment, user_cache_folder
 from skillshelf.core.limits import RESOURCE_BYTES
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from skillshelf.catalog.discovery import Found
     from skillshelf.catalog.held_back import HeldBack
     from skillshelf.catalog.load import LoadedSkill, Resource
+    from skillshelf.journal.otlp import EventExporter
+    from skillshelf.journal.parts import Rotation
     from skillshelf.search.query import Finder, Scorer, SearchReport
     from skillshelf.search.rank import IndexSnapshot
     from skillshelf.session.policy import Policy
@@ -78,6 +81,30 @@ class Shelf:
 
     def scan(self, *, account: bool = False) -> Catalog:
         """Scan the roots; `account` also lists the files inside skills and in skipped folders."""
+        found = self._scan(account=account)
+        if not self.settings.system.files:
+            return found
+        from skillshelf.catalog.build_context import unmet
+
+        missing = unmet(found.skills, self.settings.system)
+        return found._replace(errors=(*missing, *found.errors)) if missing else found
+
+    def renew_policy(self) -> bool:
+        """Follow the system policy if it changed since, or was never read; return True if it did."""
+        if not is_outdated(self.settings.system, self.environment):
+            return False
+        system = load_system_policy(self.environment)
+        if self.settings.project_file is not None:
+            # Whether the project's file counts is a matter of trust, too.
+            self.settings = load_settings(self.environment, trust=self.trust, system=system)
+        else:
+            self.settings = with_system_policy(self.settings, system)
+        self._catalog = None
+        if self._scanner is not None:
+            self._scanner = Scanner(self.cache, self.profile, self.settings)
+        return True
+
+    def _scan(self, *, account: bool) -> Catalog:
         roots = resolve_roots(self.profile, self.environment, self.settings, trust=self.trust)
         if self.settings.enabled and self._scanner is not None:
             return self._scanner.scan(roots, watch=self._watched, account=account)
@@ -139,9 +166,10 @@ class Shelf:
             )
 
         def wanted(skill: CatalogSkill) -> bool:
-            visible = skill.hidden is None or not model
+            visible = skill.hidden is None or (not model and not is_banned(skill.hidden_by))
             return visible and scope in (None, skill.scope) and (keep is None or keep(skill))
 
+        self.renew_policy()
         requested = self.settings.default_limit if limit is None else limit
         most, notes = clamped_limit(requested, self.settings.max_limit)
         finder, scorer = self._current_finder, scorer or self.scorer
@@ -187,6 +215,7 @@ class Shelf:
         """Load a skill by name or path; a path wins. The file is always read from disk."""
         from skillshelf.catalog.load import load, resolve
 
+        self._require_usable()
         if not self.settings.enabled:
             raise SkillsDisabled
         catalog = self.catalog
@@ -198,22 +227,50 @@ class Shelf:
             catalog=catalog,
             names=self.profile.collision_key,
         )
+        self._require_allowed(found)
         return load(found, self.profile)
+
+    def _require_usable(self) -> None:
+        """Raise PermissionDenied if nobody knows what the system policy forbids."""
+        self.renew_policy()
+        if self.settings.system.problem:
+            from skillshelf.session.system_rules import require_usable
+
+            require_usable(self.settings.system)
+
+    def _require_allowed(self, skill: CatalogSkill) -> None:
+        """Raise PermissionDenied for a skill that the system policy forbids; its files are looked at as they are."""
+        if self.settings.system.files:
+            from skillshelf.catalog.build_context import require_allowed
+
+            subject = (skill.name, skill.path, skill.real_path, skill.real_dir)
+            require_allowed(self.settings.system, *subject, declared=skill.frontmatter.get("name"))
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """Read the file of a skill at an address `skill://name/path`; a link is followed if it stays in the skill."""
         from skillshelf.catalog.load import read_resource
 
+        self._require_usable()
         if not self.settings.enabled:
             raise SkillsDisabled
         catalog = self.catalog
-        return read_resource(uri, catalog.skills, self.profile, limit=limit, catalog=catalog)[1]
+        skill, resource = read_resource(uri, catalog.skills, self.profile, limit=limit, catalog=catalog)
+        self._require_allowed(skill)
+        return resource
 
     def prompt(self) -> str:
         """Return the catalog text for a model."""
         from skillshelf.catalog.prompt import catalog_text
 
-        return catalog_text(self.catalog.skills, self.profile, self.settings_in_force).text
+        self.renew_policy()
+        skills = self.catalog.skills
+        if self.settings.system.files:
+            from skillshelf.catalog.build_context import required_first
+            from skillshelf.session.system_rules import require_served
+
+            require_served(self)
+            skills = required_first(skills, self.settings.system)[0]
+        return catalog_text(skills, self.profile, self.settings_in_force).text
 
     def session(
         self,
@@ -223,32 +280,52 @@ class Shelf:
         confirm: "AnyConfirm | None" = None,
         preload: Iterable[str] = (),
         keep: bool = False,
+        rotate: "str | Mapping[str, Any] | None" = None,
+        otlp: "str | EventExporter | None" = None,
         fsync: Literal["never", "end", "always"] = "never",
         on_event: "OnEvent | None" = None,
         memory: "Memory" = "session",
         client: str | None = None,
         subject: str | None = None,
         per_request: bool = False,
+        person: bool = False,
     ) -> "Session":
         """Open a conversation on this shelf.
 
         Its events are appended to the `journal` and passed to `on_event`. `keep` stores all inputs by the
-        journal, so that it can be replayed where the skills are changed or gone. `memory` decides when a
-        second load is only a reminder: while this session remembers it, while the messages of a call hold it, or never
-        (`none`). `client`, `subject` and `per_request` only go to the journal: the client program and the person that
-        a server serves, and whether this session is a single request.
+        journal, so that it can be replayed where the skills are changed or gone. `rotate` begins a new part of the
+        journal by size or age, such as `10MB,7d,keep=8`, instead of the configuration's `[journal]`. `otlp` sends the
+        use of skills without content to an OpenTelemetry receiver: its address, or an `EventExporter` that the caller
+        closes. `memory` decides when a second load is only a reminder: while this session remembers it, while the
+        messages of a call hold it, or never (`none`). `client`, `subject` and `per_request` only go to the journal: the
+        client program and the person that a server serves, and whether this session is a single request. A session
+        for a `person` shows what a model would get, also where the system policy lets no model be served, and then
+        gives nothing to a model.
         """
         from skillshelf.session.recorder import RecordingOptions
         from skillshelf.session.session import Session
 
         if keep and journal is None:
             raise ConfigurationError("contents are kept beside a journal; name one")
-        recording = RecordingOptions(_text(journal), keep, fsync, on_event, client, subject, per_request)
-        return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording, memory=memory)
+        recording = RecordingOptions(
+            _text(journal),
+            keep,
+            fsync,
+            on_event,
+            client,
+            subject,
+            per_request,
+            _rotation(rotate),
+            _exporter(otlp),
+        )
+        return Session(
+            self, policy=policy, confirm=confirm, preload=preload, recording=recording, memory=memory, person=person
+        )
 
     def refresh(self) -> bool:
         """Scan again and return True if anything changed since the last scan."""
         before = self.catalog
+        self.renew_policy()
         self._catalog = self.scan()
         try:
             return before != self._catalog
@@ -327,3 +404,20 @@ def _is_count(text: str) -> bool:
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
+
+
+def _rotation(rotate: "str | Mapping[str, Any] | None") -> "Rotation | None":
+    if rotate is None:
+        return None
+    # Imported here: most sessions have no journal.
+    from skillshelf.journal.parts import rotation_of
+
+    return rotation_of(rotate)
+
+
+def _exporter(otlp: "str | EventExporter | None") -> "EventExporter | None":
+    if not isinstance(otlp, str):
+        return otlp
+    from skillshelf.journal.otlp import EventExporter
+
+    return EventExporter(otlp, owned=True)

@@ -46,7 +46,7 @@ def test_two_names_that_look_the_same_are_a_warning_about_the_other(machine: Mac
     assert own in warning.message
     assert [skill.name for skill in catalog.skills if skill.hidden is None] == [mine]
     assert "name-confusable" in machine.run("list", "--all").stdout
-    assert "name-confusable" in machine.run("check").stdout
+    assert "name-confusable" in machine.run("check", "--user").stdout
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,9 @@ from pathlib import Path
 import pytest
 from support.trees import SOURCE, Machine, write_skill
 
+from skillshelf.core.console import Screen
+from skillshelf.core.text import width
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -283,3 +286,15 @@ def test_no_skill_file_has_two_fates(machine: Machine, profile: str) -> None:
     parts = ("skills", "errors", "shadowed", "filtered")
     fates = [entry["path"] for part in parts for entry in catalog[part]]
     assert sorted({os.path.relpath(path, machine.base) for path in fates if fates.count(path) > 1}) == []
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 200])
+@pytest.mark.parametrize("name", ["n" * 64, "日本" * 16, "short"])
+def test_a_table_fits_the_screen_however_long_its_names_are(columns: int, name: str) -> None:
+    rows = [("NAME", "SCOPE", "HIDDEN", "DESCRIPTION"), (name, "project", "untrusted", "word " * 40)]
+
+    lines = Screen(columns=columns).table(rows, (None,) * 4)
+
+    fits = columns >= 60 or name == "short"
+    assert all(width(line) <= (columns if fits else 50) for line in lines), lines
+    assert columns < 100 or name in lines[1]

@@ -39,10 +39,14 @@ NEVER_SHOWN = ("-rf", "x\u202egnp.exe", "x\u200bhidden")
 
 
 @pytest.fixture
-def place(machine: Machine) -> Machine:
-    """A repository with plain and hostile skills, and the program as one that shells find."""
+def place(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A repository with plain and hostile skills, its inventory, and the program as one that shells find."""
+    # Files need not settle before they are remembered.
+    for module in ("skillshelf.catalog.disk_state", "skillshelf.catalog.cache", "skillshelf.hosts.inventory"):
+        monkeypatch.setattr(f"{module}.SETTLED_NS", 0)
     root = machine.repo / ".agents" / "skills"
     write_skill(root, "release-notes")
+    write_skill(machine.repo / "docs/skills", "unread-notes")
     for number, name in enumerate((*HOSTILE, *NEVER_SHOWN)):
         text = f"---\nname: {json.dumps(name)}\ndescription: Does harm. Use when asked.\n---\n"
         write_skill(root, name, text, folder=f"hostile-{number}")
@@ -52,6 +56,7 @@ def place(machine: Machine) -> Machine:
     program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(SOURCE)} exec {line} "$@"\n')
     program.chmod(0o755)
     machine.env = {"HOME": str(machine.home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    assert machine.run("inventory").returncode == 0
     return machine
 
 
@@ -107,6 +112,20 @@ def test_names_are_printed_one_a_line_without_those_that_nobody_can_type(place: 
     assert "skill://release-notes" in names(place, "uri")
 
 
+def test_what_the_last_inventory_found_is_offered_where_any_skill_of_the_machine_counts(place: Machine) -> None:
+    # An inventory calls a broken skill by its folder.
+    folders = [f"hostile-{number}" for number in range(len(HOSTILE) + len(NEVER_SHOWN))]
+    everything = sorted(["release-notes", "unread-notes", *HOSTILE, *folders])
+
+    for words in (["why"], ["--no-cwd", "link", "x", "--to", "codex"], ["sync"], ["enable", "--in", "codex"]):
+        assert names(place, "skill", *words) == everything, words
+    for words in (["show"], ["disable"]):
+        assert "unread-notes" not in names(place, "skill", *words)
+    # Nothing is searched: what came since is not known, and what went is.
+    write_skill(place.repo / "docs/skills", "newer-notes")
+    assert names(place, "skill", "why") == everything
+
+
 def test_names_of_hosts_profiles_rules_and_scopes_are_known_too(machine: Machine) -> None:
     machine.configure("[profiles.lab]\n")
 
@@ -140,6 +159,11 @@ LINES = {
     "skillshelf li": {"list", "link"},
     "skillshelf show rel": {"release-notes"},
     "skillshelf --profile strict show rel": {"release-notes"},
+    "skillshelf show unr": set[str](),
+    "skillshelf why unr": {"unread-notes"},
+    "skillshelf link unr": {"unread-notes"},
+    "skillshelf sync release-notes unr": {"unread-notes"},
+    "skillshelf disable --in codex unr": {"unread-notes"},
     "skillshelf list --prof": {"--profile"},
     "skillshelf list --profile standa": {"standard"},
     "skillshelf log st": {"stats"},
@@ -230,6 +254,7 @@ def test_fish_offers_hostile_names_as_they_are_and_runs_none_of_them(place: Mach
 TYPED = {
     "skillshelf completion f": "skillshelf completion fish",
     "skillshelf show rel": "skillshelf show release-notes",
+    "skillshelf why unr": "skillshelf why unread-notes",
     "skillshelf list --profile host:openc": "skillshelf list --profile host:opencode",
     "skillshelf why a --host codex,claude-c": "skillshelf why a --host codex,claude-code",
 }

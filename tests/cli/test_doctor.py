@@ -165,6 +165,21 @@ def test_a_link_in_place_of_a_folder_is_a_problem_that_fix_leaves_alone(machine:
     assert (machine.home / ".cache/skillshelf").is_symlink()
 
 
+def test_a_dry_run_says_what_would_be_repaired_and_leaves_it(used: Machine, run: Run) -> None:
+    folder = used.home / ".cache/skillshelf"
+    folder.chmod(0o777)
+
+    status, out, err = run("doctor", "folders", "--fix", "--dry-run")
+
+    assert (status, folder.stat().st_mode & 0o777) == (1, 0o777)
+    assert out.startswith("would fix  folders  ~/.cache/skillshelf: other users can write here\n")
+    again = f"skillshelf doctor --cwd {used.repo} --home {used.home} --fix folders"
+    assert err == f"skillshelf: run `{again}` to repair what can be made again\n"
+    (status, out, _) = run("doctor", "folders", "--fix", "--dry-run", "--json")
+    assert [one["fixable"] for one in json.loads(out)["checks"] if one["state"] == "problem"] == [True]
+    assert run("doctor", "--dry-run")[0] == 2
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 def test_a_folder_of_another_user_is_a_problem(used: Machine, run: Run) -> None:
     os.chown(used.home / ".cache/skillshelf", 12345, 12345)

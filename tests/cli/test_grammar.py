@@ -37,9 +37,10 @@ class Oracle(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-\d+$|-\d*\.\d+$")
         for option in options:
             if option.many:
-                self.add_argument(option.name, action="append", default=[])
+                self.add_argument(option.name, dest=option.key, action="append", default=[])
             else:
-                self.add_argument(option.name, action="store" if option.value else "store_true")
+                action = "store" if option.value else "store_true"
+                self.add_argument(option.name, dest=option.key, action=action)
         for argument in arguments:
             self.add_argument(argument.key, nargs=_count_of(argument))
 
@@ -75,6 +76,9 @@ def read_by_argparse(name: str, words: Sequence[str]) -> Reading:
         found[key] = [word.replace(ESCAPED, "--") for word in value] if isinstance(value, list) else value
         found[key] = "--" if value == ESCAPED else found[key]
     if any(a.required and not a.may_be_empty and found[a.key] == "" for a in COMMANDS[name].arguments):
+        return "usage error"
+    forms = [(option.form[0], getattr(values, option.key)) for option in COMMANDS[name].options if option.form]
+    if any(value is not None and not re.fullmatch(form, value) for form, value in forms):
         return "usage error"
     return name, {**vars(values), **found}
 

@@ -133,7 +133,7 @@ VIEWS = {
     "list of a profile": (("list", "--profile", "host:codex"), 29),
     "search": (("search", "task"), 20),
     "hosts": (("hosts",), 9),
-    "check": (("check",), 20),
+    "check": (("check",), 19),
     "check of a folder": (("check", ".github/skills"), 41),
     "prompt": (("prompt",), 20),
 }
@@ -212,6 +212,30 @@ def test_what_was_found_counts_only_while_nothing_has_changed(
     assert is_known(settled, settled.repo)
     change(settled)
     assert not is_known(settled, settled.repo)
+
+
+def test_what_was_found_is_remembered_again_although_the_disk_is_as_it_was(settled: Machine) -> None:
+    folder = settled.home / ".cache/skillshelf/packed"
+    for path in folder.iterdir():
+        if b"files of a machine" in path.read_bytes():
+            path.unlink()
+    assert not is_known(settled, settled.repo)
+
+    settled.run("inventory")
+
+    assert is_known(settled, settled.repo)
+    write_skill(settled.repo / "deep/new/folder", "stray")
+    assert not is_known(settled, settled.repo)
+
+
+def test_an_inventory_after_why_of_a_skill_that_no_host_reads_is_remembered(settled: Machine) -> None:
+    write_skill(settled.repo / "docs/skills", "deploy")
+    settled.run("why", "deploy")
+    assert not is_known(settled, settled.repo)
+
+    settled.run("inventory")
+
+    assert is_known(settled, settled.repo)
 
 
 def is_known(machine: Machine, cwd: Path) -> bool:

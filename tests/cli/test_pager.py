@@ -134,7 +134,7 @@ def test_who_leaves_early_gets_the_status_of_the_command(many: Machine) -> None:
         text = f"---\nname: Wrong_{number}\ndescription: {'x ' * 600}\n---\n"
         write_skill(many.home / ".agents" / "skills", f"wrong-{number}", text)
     with terminal(80, 20) as screen:
-        started(screen, many, "check")
+        started(screen, many, "check --user")
         screen.wait_until(lambda text: len(text.split()) > 40 and "exit" not in text)
         screen.keys("q")
         screen.wait("exit 1", lacks=["Traceback", "Broken"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import pytest
 from support.trees import Machine, write_skill
@@ -201,6 +202,18 @@ def test_hosts_are_grouped_by_what_they_make_of_a_skill() -> None:
     )
 
     assert [line.text for line in said] == ["seen by  a", "not by   b, e: too-deep; d: bom", "unknown  c"]
+
+
+def test_an_untrusted_skill_is_shown_with_the_command_that_trusts_its_project(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    below = machine.repo / "packages"
+    below.mkdir()
+
+    with closing(PickerModel(lambda: machine.shelf(cwd=below, trust="ask"))) as model:
+        said = [line.text for line in model.describe(model.rows()[0])]
+
+    told = f"state    untrusted: models do not see it; to allow it, run: skillshelf trust {machine.repo}"
+    assert told in said
 
 
 def test_details_say_what_is_the_matter(machine: Machine) -> None:

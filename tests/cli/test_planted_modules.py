@@ -31,6 +31,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "prompt": ("--trust",),
     "tools": ("--trust",),
     "check": ("--fix",),
+    "explain": ("name-directory",),
     "new": ("fresh",),
     "run": ("deploy", "x.sh"),
     "enable": ("deploy",),
@@ -43,6 +44,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "chat": ("--once", "hello", "--model", "test"),
     "completion": ("bash",),
     "doctor": (),
+    "policy": (),
     "uninstall": ("--dry-run",),
     "help": ("list",),
 }

@@ -86,8 +86,28 @@ def test_what_is_no_digest_is_wrong_usage(skill: Path, reachable_machine: Machin
 
     assert done.returncode == 2
     assert re.fullmatch(
-        r"skillshelf: --yes takes the digest of the skill's files \(sha256:...\), not .*\n", done.stderr
+        r"skillshelf: --yes takes the digest of the skill's files \(sha256:...\), not .*; without it you are asked, or "
+        rf"told what to type: skillshelf run deploy go.sh --home {re.escape(str(reachable_machine.home))}\n",
+        done.stderr,
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("run", "--yes", "deploy", "go.sh"), "run deploy go.sh"),
+        (("run", "--yes", "deploy", "go.sh", "a b"), "run deploy go.sh 'a b'"),
+        (("--no-cache", "run", "--yes", "deploy", "go.sh"), "--no-cache run deploy go.sh"),
+        (("run", "deploy", "go.sh", "--yes", "yes"), "run deploy go.sh"),
+    ],
+)
+def test_who_forgets_the_digest_gets_the_line_that_tells_it(
+    skill: Path, reachable_machine: Machine, words: tuple[str, ...], line: str
+) -> None:
+    done = reachable_machine.run(*words)
+
+    assert (done.returncode, f"told what to type: skillshelf {line} --home" in done.stderr) == (2, True), done.stderr
+    refused(run_command(*shlex.split(done.stderr.rpartition(": skillshelf ")[2]), cwd=reachable_machine.repo))
 
 
 def test_files_without_a_digest_cannot_be_confirmed_by_one(skill: Path, reachable_machine: Machine) -> None:

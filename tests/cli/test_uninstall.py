@@ -298,6 +298,31 @@ def test_links_of_version_0_1_are_removed_with_their_manifest(machine: Machine, 
     assert not (machine.home / ".local/state/skillshelf").exists()
 
 
+def test_copies_of_older_records_are_removed_with_the_state(used: Machine, run: Run) -> None:
+    state = used.home / ".local/state/skillshelf"
+    (state / "links.json.v0").write_text("{}")
+    (state / "manifests").mkdir()
+    (state / "manifests/0123456789abcdef.json").write_text("{}")
+
+    assert run("uninstall", "--yes")[0] == 0
+
+    assert not state.exists()
+
+
+def test_the_record_of_a_place_that_somebody_else_uses_now_is_removed_and_nothing_there(
+    used: Machine, run: Run
+) -> None:
+    (link,) = [path for path in (used.repo / ".claude/skills").iterdir() if path.is_symlink()]
+    link.unlink()
+    write_skill(link.parent, link.name)
+
+    status, out, _ = run("uninstall", "--yes")
+
+    assert (status, "something else is there now, which skillshelf did not make" in out) == (0, True)
+    assert (link / "SKILL.md").is_file()
+    assert not (used.home / ".local/state/skillshelf").exists()
+
+
 def test_a_folder_that_was_made_for_links_and_is_used_by_others_stays(used: Machine, run: Run) -> None:
     mine = write_skill(used.repo / ".claude/skills", "mine")
 

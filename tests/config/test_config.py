@@ -380,6 +380,9 @@ def test_every_key_of_the_contract_is_read(machine: Machine) -> None:
         [
             "profile",
             "hosts",
+            "journal.keep",
+            "journal.max_age_days",
+            "journal.max_bytes",
             "skills.enabled",
             "skills.disabled",
             *[f"skills.initial.max_{what}" for what in ("entries", "bytes", "tokens", "chars")],
@@ -396,6 +399,7 @@ def test_every_key_of_the_contract_is_read(machine: Machine) -> None:
             "permissions.grant_from_skills",
             *[f"permissions.run.{what}" for what in ("network", "read", "write", "unsandboxed", "seccomp", "require")],
             "trust.folders",
+            *[f"check.{what}" for what in ("select", "ignore", "severity", "baseline", "exclude")],
         ]
     )
 

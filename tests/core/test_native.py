@@ -101,7 +101,7 @@ USE = """
 import os, sys
 from skillshelf.core import files
 folder = files.open_folder(os.path.realpath(sys.argv[1]))
-print(len(files.packed_stamps(folder, b".")), files._native_core() is not None)
+print(len(files.packed_stamps(folder, b".")), files.native_core() is not None)
 """
 
 

@@ -74,7 +74,9 @@ def is_seen(skill: Advised, answer: Answer, host: str, cwd: Path, machine: Machi
     copies = [one for one in predict(host, cwd, machine, machine.env) if Path(one.path).read_bytes() == text]
     paths = {str(Path(entry.path).resolve()) for entry in answer.entries or () if entry.path}
     names = {entry.name for entry in answer.entries or () if not entry.path}
-    return any(one.path in paths or one.name in names for one in copies)
+    told = " ".join((answer.prompt or "").split()) if answer.entries is None else ""
+    says = [" ".join(one.description.split())[:100] or one.path for one in copies]
+    return any(one.path in paths or one.name in names for one in copies) or any(text in told for text in says)
 
 
 def outcome(asked: Asker, tree: Tree) -> str:
@@ -92,7 +94,10 @@ def outcome(asked: Asker, tree: Tree) -> str:
             return "no answer"
         if is_seen(skill, answer, asked.host, cwd, machine):
             return "seen"
-        return "not seen" if done.returncode == 0 else "not claimed"
+        # A prompt does not show what its author keeps from models, as the command says then.
+        is_kept = answer.entries is None and "users can still invoke it" in done.stdout
+        is_claimed = done.returncode == 0 and not is_kept
+        return "not seen" if is_claimed else "not claimed"
 
 
 def main() -> int:

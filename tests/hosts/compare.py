@@ -1,6 +1,7 @@
 """Run real agent hosts on trees and compare what they list and tell their models with the answers of our profiles.
 
-    python tests/hosts/compare.py --bin DIR [--install] [--seed N] [--trees N] [--fixed] [--json FILE] [HOST ...]
+    python tests/hosts/compare.py --bin DIR [--install] [--seed N] [--trees N] [--fixed] [--record FILE] [HOST ...]
+    python tests/hosts/compare.py --record FILE --recorded [--seed N] [--trees N] [HOST ...]
 
 Trees are drawn from places, texts and settings; `--fixed` takes those of the tests instead. Before them, one name lies
 in all roots of a host, and the copy that it takes is removed until none is left; then come trees with every text and
@@ -8,15 +9,20 @@ every place at once. The programs are packages of the npm
 registry in DIR/HOST, where `--install` puts them; a host that is not there is skipped by name. Each question gets a
 fresh home folder, an environment made from nothing, 90 seconds and no network but loopback, where a server stands for
 the model. No key is needed.
+
+`--record` adds each answer to a file, one line a tree, and takes from there what was asked before: a run that was ended
+goes on where it was, and a changed row is compared without another question. `--recorded` asks nothing at all.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import html
 import itertools
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
 from support.host_programs import PROGRAMS, Answer, Entry, Program, Question, end_on_signal, find_program, install
 from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
-from support.host_trees import Drawn, draw_trees, every_place, every_text, one_name_everywhere, put_tree
+from support.host_trees import Drawn, draw_trees, every_place, every_text, many_skills, one_name_everywhere, put_tree
 from support.prompt_server import PromptServer, prompt_server
 from support.trees import Machine
 
@@ -39,6 +45,9 @@ from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+NOT_RECORDED = "not recorded"
+SHOWN = 8
+"""Differences of a tree that are printed."""
 
 
 class Tree(NamedTuple):
@@ -48,6 +57,7 @@ class Tree(NamedTuple):
     build: Callable[[Machine], Path]
     env: Mapping[str, str] = NOTHING
     has_marks: bool = True
+    digest: str = ""
 
 
 # Trees --------------------------------------------------------------------------------------------
@@ -56,13 +66,20 @@ class Tree(NamedTuple):
 def drawn_trees(host: str, seed: int, count: int) -> Iterator[Tree]:
     """Yield the trees of a seed."""
     for tree in draw_trees(host, seed=seed, count=count):
-        yield Tree(tree.title, partial(put_tree, tree), tree.env)
+        yield _as_tree(tree)
 
 
 def whole_trees(host: str) -> Iterator[Tree]:
-    """Yield the trees that have every text or every place of a root at once."""
-    for tree in (*every_text(host), *every_place(host)):
-        yield Tree(tree.title, partial(put_tree, tree))
+    """Yield the trees that have every text or every place of a root at once, or very many skills."""
+    for tree in (*every_text(host), *every_place(host), *many_skills(host)):
+        yield _as_tree(tree)
+
+
+def _as_tree(tree: Drawn) -> Tree:
+    """Return a drawn tree with the digest of all that is put on disk, by which its answers are found again."""
+    content = repr((tree.puts, tree.cwd, sorted(tree.env.items()), tree.trusted))
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return Tree(tree.title, partial(put_tree, tree), tree.env, digest=digest)
 
 
 def fixed_trees(host: str) -> Iterator[Tree]:
@@ -117,6 +134,7 @@ class Prediction(NamedTuple):
     description: str
     mark: str
     is_read: bool
+    is_cut: bool = False
 
 
 def predict(host: str, cwd: Path, machine: Machine, env: Mapping[str, str]) -> list[Prediction]:
@@ -129,18 +147,21 @@ def _prediction(host: str, seen: Survey, skill_file: SkillFile) -> Prediction:
     verdict = judge(skill_file, seen.states[host], seen)
     skill = seen.states[host].by_file.get(skill_file.real_path)
     listed = None if verdict.visible is None else bool(verdict.visible or verdict.verdict == "hidden-from-model")
-    if verdict.verdict == "disabled-by-config" and PROGRAMS[host].lists_all and skill is not None:
+    is_listed_too = verdict.verdict == "over-budget" or (
+        verdict.verdict == "disabled-by-config" and PROGRAMS[host].lists_all
+    )
+    if is_listed_too and skill is not None:
         listed = True
     name, description = (skill.name, skill.description) if skill else (skill_file.declared or skill_file.folder, "")
     mark = next((word for word in _folded(skill_file.head.decode("utf-8", "replace")).split() if _is_mark(word)), "")
-    return Prediction(
-        skill_file.real_path, verdict, listed, verdict.visible, name, description, mark.strip("[],."), skill is not None
-    )
+    is_cut = skill is not None and skill.path in seen.states[host].size().cut
+    is_read = skill is not None
+    mark = mark.strip("[],.")
+    return Prediction(skill_file.real_path, verdict, listed, verdict.visible, name, description, mark, is_read, is_cut)
 
 
 def _is_mark(word: str) -> bool:
-    word = word.strip("[],.")
-    return len(word) == 7 and word.startswith("mark") and word.endswith("q")
+    return re.fullmatch(r"mark\d{2,3}q", word.strip("[],.")) is not None
 
 
 def _folded(text: str) -> str:
@@ -150,14 +171,40 @@ def _folded(text: str) -> str:
 # Questions ----------------------------------------------------------------------------------------
 
 
+class Record:
+    """The answers of hosts in a file, one line a tree, with BASE for the folder that the tree was in."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+        self._answers: dict[str, str] = dict(line.split("\t", 1) for line in lines)
+
+    def answer(self, key: str, base: Path) -> Answer | None:
+        """Return what was answered about a tree, as if it were in that folder; None if it was not asked about."""
+        kept = self._answers.get(key)
+        if kept is None:
+            return None
+        entries, prompt = json.loads(kept.replace("BASE", str(base)))
+        return Answer(None if entries is None else [Entry(*entry) for entry in entries], prompt)
+
+    def add(self, key: str, answer: Answer, base: Path) -> None:
+        """Add what was answered about a tree."""
+        self._answers[key] = json.dumps([answer.entries, answer.prompt]).replace(str(base), "BASE")
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{key}\t{self._answers[key]}\n")
+
+
 class Asker(NamedTuple):
     """A host that can be asked: its program, the skills that come with it, and the server for its model."""
 
     host: str
     path: str
     bins: Path
-    model: PromptServer
+    model: PromptServer | None
+    record: Record
     own: frozenset[str] = frozenset()
+    plain: frozenset[str] = frozenset()
 
     @property
     def program(self) -> Program:
@@ -166,31 +213,50 @@ class Asker(NamedTuple):
 
     def ask(self, cwd: Path, home: Path, env: Mapping[str, str] = NOTHING) -> Answer:
         """Return what the host lists of its user's skills, and what it tells its model."""
+        if self.model is None:
+            return Answer(None, None, NOT_RECORDED)
         question = Question(self.path, self.bins, cwd, home, env, self.model)
         try:
             answer = self.program.ask(question)
         except (OSError, ValueError, LookupError, StopIteration, AttributeError, TypeError) as error:
             return Answer(None, None, f"{type(error).__name__}: {error}"[:200])
-        if answer.entries is None and answer.prompt is None:
-            return answer._replace(failed="no request came to the model")
+        told = None if answer.prompt is None else "\n".join(dict.fromkeys(self._foreign(answer.prompt)))
         if answer.entries is None:
-            return answer
-        return answer._replace(entries=[entry for entry in answer.entries if not self._is_own(entry)])
+            return answer._replace(prompt=told)
+        return Answer([entry for entry in answer.entries if not self._is_own(entry)], told)
+
+    def ask_about(self, tree: Tree, cwd: Path, machine: Machine) -> Answer:
+        """Return the answer about a tree, the recorded one if there is one."""
+        key = f"{self.host} {self.program.version} {tree.digest}"
+        answer = self.record.answer(key, machine.base) if tree.digest else None
+        if answer is None:
+            answer = self.ask(cwd, machine.home, filled(tree.env, machine))
+            if tree.digest and not answer.failed:
+                self.record.add(key, answer, machine.base)
+        return answer
+
+    def _foreign(self, prompt: str) -> Iterator[str]:
+        """Yield the lines of a prompt that are not in that of an empty folder."""
+        return (line for line in prompt.splitlines() if line not in self.plain)
 
     def _is_own(self, entry: Entry) -> bool:
         return entry.name in self.own if entry.path is None else not os.path.isabs(entry.path)
 
 
-def asker(host: str, bins: Path, model: PromptServer) -> Asker | None:
+def asker(host: str, bins: Path, model: PromptServer | None, record: Record | None = None) -> Asker | None:
     """Return a host that is installed, with the names of the skills that it brings; None if it is not."""
+    record = record or Record(None)
+    if model is None:
+        return Asker(host, "", bins, None, record)
     path = find_program(host, bins)
     if path is None:
         return None
-    plain = Asker(host, path, bins, model)
+    plain = Asker(host, path, bins, model, record)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(Path(folder).resolve())
         answer = plain.ask(machine.repo, machine.home)
-    return plain._replace(own=frozenset(entry.name for entry in answer.entries or ()))
+    own = frozenset(entry.name for entry in answer.entries or ())
+    return plain._replace(own=own, plain=frozenset((answer.prompt or "").splitlines()))
 
 
 # Comparison ---------------------------------------------------------------------------------------
@@ -215,7 +281,7 @@ def compare_tree(asked: Asker, tree: Tree) -> Result:
             cwd = tree.build(machine)
             env = filled(tree.env, machine)
             predictions = predict(asked.host, cwd, machine, env)
-            answer = asked.ask(cwd, machine.home, env)
+            answer = asked.ask_about(tree, cwd, machine)
             if not answer.failed:
                 differences = list(differences_of(predictions, answer, machine.base, has_marks=tree.has_marks))
                 break
@@ -289,12 +355,13 @@ def _entry_differences(prediction: Prediction, entry: Entry) -> Iterator[str]:
 
 def _by_mark(predictions: list[Prediction], entries: list[Entry]) -> Iterator[str]:
     rest = list(entries)
-    for prediction in predictions:
-        found = [entry for entry in entries if prediction.mark and prediction.mark in (entry.description or "")]
+    # An entry without a mark is that of the skill which is said to have the name.
+    for prediction in sorted(predictions, key=lambda one: not one.listed):
+        found = [entry for entry in rest if prediction.mark and prediction.mark in (entry.description or "")]
         found = found or [
-            entry for entry in entries if entry.name == prediction.name and "mark" not in (entry.description or "")
+            entry for entry in rest if entry.name == prediction.name and "mark" not in (entry.description or "")
         ]
-        rest = [entry for entry in rest if entry not in found]
+        rest = [entry for entry in rest if entry not in found[:1]]
         if prediction.listed is None:
             continue
         if prediction.listed != bool(found):
@@ -322,9 +389,11 @@ def _by_prompt(predictions: list[Prediction], prompt: str) -> Iterator[str]:
             yield f"{_said(prediction)}: told to the model"
         if prediction.told and prediction.is_read:
             # Some hosts write their list with marks of their own for `<` and `&`.
-            says = _folded(prediction.description)[:200]
+            says = _folded(prediction.description)
             if prediction.verdict.verdict == "description-cut":
                 says = prediction.name
+            if prediction.is_cut and len(prediction.description) > 60 and _folded(prediction.description) in prompt:
+                yield f"{_said(prediction)}: told to the model whole"
             if (says or prediction.name) not in prompt:
                 yield f"{_said(prediction)}: not told to the model as {(says or prediction.name)[:70]!r}"
 
@@ -339,7 +408,7 @@ def orders(asked: Asker) -> Iterator[Result]:
         left = list(whole.skills)
         while left:
             tree = _without(whole, left)
-            result = compare_tree(asked, Tree(tree.title, partial(put_tree, tree)))
+            result = compare_tree(asked, _as_tree(tree))
             yield result
             rest = [path for path in left if not any(taken.endswith(f"/{path}") for taken in result.taken)]
             left = rest if len(rest) < len(left) else []
@@ -371,7 +440,8 @@ def report(host: str, results: list[Result]) -> str:
     ]
     for one in results:
         if one.outcome in ("wrong", "no answer"):
-            lines += [f"  {one.outcome}: {one.title}", *(f"      {difference}" for difference in one.differences)]
+            lines += [f"  {one.outcome}: {one.title}", *(f"      {said}" for said in one.differences[:SHOWN])]
+            lines += [f"      and {len(one.differences) - SHOWN} more"] if len(one.differences) > SHOWN else []
     return "\n".join(lines)
 
 
@@ -379,48 +449,51 @@ def main() -> int:
     """Compare every host that is installed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hosts", nargs="*", choices=[*PROGRAMS, []], metavar="HOST")
-    parser.add_argument("--bin", type=Path, required=True, help="the folder with a package of each host")
+    parser.add_argument("--bin", type=Path, help="the folder with a package of each host")
     parser.add_argument("--install", action="store_true", help="install missing packages from the npm registry first")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trees", type=int, default=200, help="how many trees are drawn for a host")
     parser.add_argument("--fixed", action="store_true", help="the trees of the tests instead of drawn ones")
     parser.add_argument("--number", type=int, help="the drawn tree of this number alone")
-    parser.add_argument("--json", type=Path, help="write the results to this file, too")
+    parser.add_argument("--record", type=Path, help="the file of the answers so far, to which new ones are added")
+    parser.add_argument("--recorded", action="store_true", help="ask nothing, compare what is recorded")
     given = parser.parse_args()
+    if not (given.recorded and given.record) and given.bin is None:
+        parser.error("--bin is needed, or --record with --recorded")
     end_on_signal()
-    hosts, bins = given.hosts or [*PROGRAMS], given.bin.resolve()
+    hosts, bins = given.hosts or [*PROGRAMS], (given.bin or Path()).resolve()
     for problem in install(hosts, bins) if given.install else ():
         print(problem, flush=True)
-    found = {}
+    found, record = {}, Record(given.record)
     with prompt_server() as model:
         for host in hosts:
-            asked = asker(host, bins, model)
+            asked = asker(host, bins, None if given.recorded else model, record)
             if asked is None:
                 print(f"{host}: skipped, {PROGRAMS[host].package} is not in {given.bin}", flush=True)
                 continue
-            found[host] = list(_results(asked, given))
+            found[host] = list(results(asked, given))
             print(report(host, found[host]), flush=True)
-            if given.json:
-                given.json.write_text(
-                    json.dumps({name: [one._asdict() for one in rows] for name, rows in found.items()})
-                )
     return int(any(one.outcome == "wrong" for rows in found.values() for one in rows))
 
 
-def _results(asked: Asker, given: argparse.Namespace) -> Iterator[Result]:
+def results(asked: Asker, given: argparse.Namespace) -> Iterator[Result]:
+    """Yield what comes of every tree that the options name."""
+    found = orders(asked) if not given.fixed and given.number is None else iter(())
+    drawn = (compare_tree(asked, tree) for tree in _trees(asked.host, given))
+    for result in itertools.chain(found, drawn):
+        if result.differences != (NOT_RECORDED,):
+            yield result
+
+
+def _trees(host: str, given: argparse.Namespace) -> Iterator[Tree]:
     if given.fixed:
-        trees = fixed_trees(asked.host)
+        yield from fixed_trees(host)
     elif given.number is not None:
-        trees = (
-            tree
-            for tree in drawn_trees(asked.host, given.seed, given.number + 1)
-            if tree.title.startswith(f"{given.number}:")
-        )
+        drawn = drawn_trees(host, given.seed, given.number + 1)
+        yield from (tree for tree in drawn if tree.title.startswith(f"{given.number}:"))
     else:
-        yield from orders(asked)
-        trees = itertools.chain(whole_trees(asked.host), drawn_trees(asked.host, given.seed, given.trees))
-    for tree in trees:
-        yield compare_tree(asked, tree)
+        yield from whole_trees(host)
+        yield from drawn_trees(host, given.seed, given.trees)
 
 
 if __name__ == "__main__":

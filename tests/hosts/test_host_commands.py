@@ -284,14 +284,51 @@ def test_a_skill_of_a_package_below_is_found_by_its_name(machine: Machine, run: 
     assert (found["opencode"], found["claude-code"], found["codex"]) == ("outside-boundary", "unknown", "root-not-read")
 
 
-def test_a_project_too_large_to_be_searched_is_told(machine: Machine, run: Run) -> None:
+def test_a_folder_too_large_to_be_searched_is_told(machine: Machine, run: Run) -> None:
+    plain = machine.base / "plain"
     for number in range(STRAY_FOLDERS):
-        (machine.repo / f"a{number:04}").mkdir()
-    write_skill(machine.repo / "b/.claude/skills", "deploy")
+        (plain / f"a{number:04}").mkdir(parents=True)
+    write_skill(plain / "b/.claude/skills", "deploy")
 
-    status, _, err = run("why", "deploy")
+    status, _, err = run("why", "deploy", cwd=plain)
 
     assert (status, f"only the first {STRAY_FOLDERS:,} folders were searched" in err) == (3, True)
+
+
+def test_a_skill_that_no_host_reads_is_found_by_its_name_with_what_makes_it_visible(machine: Machine, run: Run) -> None:
+    file = write_skill(machine.repo / "docs/skills", "deploy", folder="odd-folder")
+    write_skill(machine.repo / ".claude/skills", "review")
+
+    status, out, _ = run("why", "deploy", "--host", "claude-code")
+
+    assert (status, out.splitlines()[:2]) == (
+        1,
+        ["deploy  docs/skills/odd-folder/SKILL.md", "This is in a folder that no host reads."],
+    )
+    assert "skillshelf link deploy --to claude-code" in out
+    assert run("link", "review", "deploy", "--to", "claude-code,codex")[0] == 0
+    assert (machine.repo / ".claude/skills/deploy/SKILL.md").resolve() == file
+    assert run("why", "deploy", "--host", "claude-code")[0] == 0
+
+
+def test_a_skill_that_no_host_reads_is_synced_by_its_name_alone(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / "docs/skills", "deploy")
+    before = sorted(machine.repo.rglob("*"))
+
+    assert run("sync", "--to", "claude-code", "--yes")[0] == 0
+    assert sorted(machine.repo.rglob("*")) == before
+    assert run("sync", "deploy", "--to", "claude-code", "--yes")[0] == 0
+    assert (machine.repo / ".claude/skills/deploy").is_symlink()
+    assert run("sync", "deploy", "--remove", "--yes")[0] == 0
+    assert sorted(machine.repo.rglob("*")) == before
+
+
+def test_a_skill_that_no_host_reads_is_named_to_who_misspells_it(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / "docs/skills", "deploy")
+
+    for words in (("why", "deplyo"), ("link", "deplyo", "--to", "codex"), ("sync", "deplyo", "--to", "codex")):
+        status, _, err = run(*words)
+        assert (status, "did you mean deploy" in err) == (3, True), words
 
 
 def test_a_folder_of_one_host_is_no_near_miss_when_another_is_asked(machine: Machine, run: Run) -> None:

@@ -103,7 +103,7 @@ def test_5_too_many_skills_cost_descriptions_and_entries_that_are_named(machine:
     )
     assert theirs["claude-code"].detail == (
         "its list has room for 8,000 to 30,000 characters, by the model's context window: 23 to 78 of 80 descriptions "
-        "are dropped, the least used first"
+        "are dropped, the least used first, perhaps this one"
     )
 
 

@@ -293,6 +293,72 @@ def test_nothing_is_written_where_a_link_leads_out_of_the_project(
     assert f".claude/skills is behind a link out of this project, to {elsewhere}/skills: move it away" in out + err
 
 
+SECRET = skill("name: deploy\ndescription: Mine alone.\n")
+
+
+def reach_out(machine: Machine, form: str) -> Path:
+    """Let a skill of the repository be a link to a file of the user's that is no skill of any root."""
+    private = machine.home / "private"
+    private.mkdir()
+    (private / "SKILL.md").write_text(SECRET)
+    folder = machine.repo / ".agents/skills/deploy"
+    if form == "folder":
+        folder.parent.mkdir(parents=True)
+        folder.symlink_to(private)
+    else:
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").symlink_to(private / "SKILL.md")
+    return private / "SKILL.md"
+
+
+@pytest.mark.parametrize("form", ["folder", "file"])
+@pytest.mark.parametrize("words", [("link", "deploy", "--to"), ("why", "deploy", "--fix", "--host")])
+def test_a_copy_never_takes_a_file_from_outside_the_project(
+    machine: Machine, run: Run, words: tuple[str, ...], form: str
+) -> None:
+    private = reach_out(machine, form)
+
+    status, out, err = run(*words, "kiro")
+
+    said = f".agents/skills/deploy/SKILL.md is behind a link out of this project, to {private}, and is not copied"
+    assert (status, f"{said}: replace the link with the file itself" in out + err) == (1, True)
+    assert not (machine.repo / ".kiro").exists()
+    (candidate,) = json_output(run, "why", "deploy", schema="why")["candidates"]
+    fix = {row["host"]: row["fix"] for row in candidate["hosts"]}["kiro"]
+    assert fix.startswith(f"{said}: replace the link with the file itself, then: skillshelf link ")
+    status, out, _ = run("sync", "deploy", "--to", "kiro", "--yes", "--json")
+    assert (status, said in out, (machine.repo / ".kiro").exists()) == (1, True, False)
+
+
+def test_an_update_of_a_copy_takes_no_file_from_outside_the_project(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "kiro")
+    before = tree(machine.repo / ".kiro")
+    private = machine.home / "private.md"
+    private.write_text(SECRET)
+    source.unlink()
+    source.symlink_to(private)
+
+    status, out, _ = run("link", "deploy", "--to", "kiro")
+
+    assert (status, tree(machine.repo / ".kiro")) == (1, before)
+    assert "is behind a link out of this project" in out
+    assert ".kiro/skills/deploy is stale, and .agents/skills/deploy/SKILL.md is behind a" in run("why", "deploy")[1]
+
+
+@pytest.mark.parametrize("place", ["repo/store", "home/.claude/skills"])
+def test_a_copy_takes_what_a_link_leads_to_in_the_project_or_in_another_root(
+    machine: Machine, run: Run, place: str
+) -> None:
+    target = write_skill(machine.base / place, "deploy").parent
+    (machine.repo / ".agents/skills").mkdir(parents=True)
+    (machine.repo / ".agents/skills/deploy").symlink_to(target)
+
+    status, out, _ = run("link", ".agents/skills/deploy", "--to", "kiro")
+
+    assert (status, "copied to" in out) == (0, True)
+
+
 def test_a_home_folder_that_is_a_link_is_called_by_its_real_place_before(machine: Machine, run: Run) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")
     dotfiles = machine.base / "dotfiles"

@@ -186,7 +186,7 @@ def test_all_that_is_advised_can_be_done_one_after_the_other(machine: Machine, r
 
     assert statuses == [0] * len(commands)
     unseen = [host for host, verdict in Seen(machine).best.items() if not verdict.visible]
-    assert unseen == ["opencode", "cursor", "kilo"], "the copy for one host leaves the winner open for these"
+    assert unseen == ["opencode", "cursor"], "the copy for one host leaves the winner open for these"
 
 
 BROKEN = "name: probe-x\ndescription: Use when: asked\n"
@@ -219,7 +219,7 @@ BOM = b"\xef\xbb\xbf"
         ),
         (skill("description: D.\n").encode(), "add `name: probe-x`", skill().encode()),
         (
-            b"--- \ndescription: D.\n---\n",
+            skill("description: D.\n").replace("---\n", "--- \n", 1).encode(),
             "remove the spaces after the opening ---",
             skill("description: D.\n").encode(),
         ),
@@ -228,6 +228,7 @@ BOM = b"\xef\xbb\xbf"
         (skill("name: probe-x\ndescription: Prob\u00e9s.\n").encode("latin-1"), "save the file as UTF-8", None),
         (b"---\nname: probe-x\ndescription: Probes.\n", "end the frontmatter with a line ---", None),
         (skill("name: probe-x\ndescription: 'it's fine'\n").encode(), "make line 3 valid YAML", None),
+        (b"---\nname: probe-x\ndescription: D.\n---\n", "write the instructions below the frontmatter", None),
         (b"", "start the file with frontmatter: a line ---, name and description, a line ---", None),
         (skill("name: probe-x\ndescription: [a]\n").encode(), "write the description as one quoted string", None),
         (skill("name: probe-x\ndescription:\n").encode(), "add a description", None),

@@ -109,10 +109,10 @@ def test_hosts_that_a_copy_leaves_in_doubt_are_named_before_it_is_made(machine: 
     advised = run("why", "deploy")[1]
     _, out, err = run("link", "deploy", "--to", "codelia")
 
-    assert "opencode, cursor, kilo would then find two skills of this name, either may win" in advised
+    assert "opencode, cursor would then find two skills of this name, either may win" in advised
     assert err.splitlines() == [
         "skillshelf: with a copy in .agents/skills, these hosts find two skills of this name, either may win: "
-        "opencode, cursor, kilo",
+        "opencode, cursor",
         "skillshelf: to undo this: skillshelf link deploy --to codelia --remove",
     ]
     assert "codelia: copied to .agents/skills/deploy" in out

@@ -17,7 +17,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings import Settings
 from skillshelf.core.environment import Environment
 from skillshelf.hosts.fixes import fix_for
-from skillshelf.hosts.placement import placement_for
+from skillshelf.hosts.placement import Placement, placement_for
 from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import Survey, survey_one, take_survey
 
@@ -49,6 +49,11 @@ ORDERS = {
         *("repo/.agents", "repo/.goose", "repo/.claude"),
         *("home/.agents", "home/.config/goose", "home/.claude", "home/.config/agents"),
     ],
+    "kilo": [
+        *("home/.kilo", "home/.kilocode", "repo/.kilo", "repo/.kilocode", "repo/packages/api/.kilo"),
+        *("repo/packages/api/.kilocode", "home/.config/kilo", "repo/.agents", "repo/.claude"),
+        *("home/.agents", "home/.claude"),
+    ],
     "copilot-cli": [
         *("repo/packages/api/.github", "repo/packages/.github", "repo/.github"),
         *("repo/packages/api/.agents", "repo/.agents", "repo/packages/api/.claude", "repo/.claude"),
@@ -60,7 +65,7 @@ ORDERS = {
 
 @pytest.mark.parametrize("host", ORDERS)
 def test_one_name_in_all_roots_is_that_of_the_first_and_then_of_the_next(host: str, machine: Machine) -> None:
-    cwd = machine.repo / "packages/api" if host == "copilot-cli" else machine.repo
+    cwd = machine.repo / "packages/api" if any("api" in top for top in ORDERS[host]) else machine.repo
     cwd.mkdir(parents=True, exist_ok=True)
     paths = {
         top: write_skill(machine.base / top / "skills", "deploy", skill(body=f"# {top}\n")) for top in ORDERS[host]
@@ -385,7 +390,7 @@ def test_a_skill_is_not_linked_into_a_plugin(machine: Machine) -> None:
 
     placement = placement_for(seen.by_path[str(path)], seen.hosts["claude-code"], seen)
 
-    assert not isinstance(placement, str)
+    assert isinstance(placement, Placement)
     assert placement.path == str(machine.home / ".claude/skills/deploy")
 
 
@@ -467,10 +472,55 @@ def test_the_skills_of_a_host_itself_take_a_share_of_its_list(machine: Machine) 
     seen = survey_of(machine, "claude-code")
 
     assert len(seen.states["claude-code"].size().cut) == 120 - 55
-    assert verdict_in(seen, paths[0]).detail == (
-        "its list has room for 8,000 to 30,000 characters, by the model's context window: 65 to 120 of 120 "
+    dropped = (
+        "its list has room for 8,000 to 30,000 characters, by the model's context window: 65 to 119 of 120 "
         "descriptions are dropped, the least used first"
     )
+    assert verdict_in(seen, paths[0])[2:4] == ("visible", f"{dropped}, perhaps this one")
+    assert verdict_in(seen, paths[-1])[2:4] == ("description-cut", f"{dropped}, this one unless it is used more")
+
+
+def test_a_short_description_still_gets_the_room_that_a_long_one_before_it_did_not_have(machine: Machine) -> None:
+    put_many(machine, ".claude/skills", 60, 500)
+    room = 30_000 - sum(len(f"- {name}") + 1 for name in HOSTS["claude-code"].bundled) + 1
+    last = HOSTS["claude-code"].bundled_last
+    room -= sum(length + 2 for name, length in HOSTS["claude-code"].bundled.items() if name not in last)
+    paths = sorted((machine.repo / ".claude/skills").glob("*/SKILL.md"))
+    room -= sum(len(f"- {path.parent.name}") + 1 for path in paths) + 2 * len("- z-0\n")
+    whole = len(paths) - len(survey_of(machine, "claude-code").states["claude-code"].size().cut)
+    described = len(survey_of(machine, "claude-code").states["claude-code"].listed[0].description)
+    left = room - whole * (described + 2)
+    for number, more in enumerate((1, 0)):
+        text = skill(f"name: z-{number}\ndescription: {'z' * (left + more)}\n")
+        write_skill(machine.repo / ".claude/skills", f"z-{number}", text)
+
+    cut = {Path(path).parent.name for path in survey_of(machine, "claude-code").states["claude-code"].size().cut}
+
+    assert {"z-0", "z-1"} & cut == {"z-0"}
+
+
+def test_a_list_that_is_too_long_is_cut_to_one_length_within_words(machine: Machine) -> None:
+    put_many(machine, ".agents/skills", 80, 500)
+    seen = survey_of(machine, "codex")
+
+    text = catalog_text(seen.states["codex"].listed, HOSTS["codex"], Settings()).text
+    lengths = {len(line.partition(": ")[2].rpartition(" (file")[0]) for line in text.splitlines()}
+
+    assert "…" not in text
+    assert len(lengths) == 1
+
+
+def test_of_a_list_with_a_frame_of_its_own_only_the_entries_count(machine: Machine) -> None:
+    paths = put_many(machine, ".agents/skills", 80, 400)
+    seen = survey_of(machine, "codelia")
+    entry = (
+        "  <skill>\n    <name>{}</name>\n    <description>{}</description>\n"
+        "    <path>{}</path>\n    <scope>repo</scope>\n  </skill>\n"
+    )
+    sizes = [len(entry.format(one.name, one.description, one.path)) for one in seen.states["codelia"].listed]
+    fits = sum(sum(sizes[: count + 1]) <= 32 * 1024 for count in range(len(sizes)))
+
+    assert [verdict_in(seen, path).verdict == "over-budget" for path in paths].count(False) == fits
 
 
 # Where the rows end -------------------------------------------------------------------------------

@@ -115,6 +115,80 @@ def test_a_missing_settings_file_is_made(deploy: Machine, run: Run, host: str) -
     assert verdict(run, host) != "disabled-by-config"
 
 
+def switched(machine: Machine, run: Run, host: str, *orders: tuple[str, str]) -> None:
+    """Turn skills on and off in a host, and expect that every step is done."""
+    for word, name in orders:
+        status, out, err = run(word, name, "--in", host)
+        assert (status, "turned" in out) == (0, True), (out, err)
+
+
+EMPTY = ("", "\n", "{}", "{}\n", "{ }", "{\n\n}\n")
+ODD = {
+    "claude-code": ('{"skillOverrides":{}}', '{"a":1}'),
+    "gemini-cli": ('{"skills":{}}', '{"skills":{"disabled":[]}}', "// mine\n{}\n"),
+    "copilot-cli": ('{"disabledSkills": []}\n',),
+    "codex": (
+        "a = 1",
+        "a = 1\n\n\n",
+        "[skills]\n",
+        "[skills]\nconfig = [ ]\n",
+        '[[skills.config]]\nname = "x"\nenabled = false',
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("host", "text"),
+    [(host, text) for host in ODD for text in (*ODD[host], *(EMPTY if host != "codex" else ("", "\n", "# mine\n")))],
+)
+def test_empty_and_odd_settings_are_brought_back_to_the_byte(deploy: Machine, run: Run, host: str, text: str) -> None:
+    path = deploy.home / FILES[host][0]
+    path.write_text(text)
+
+    switched(deploy, run, host, ("disable", "deploy"), ("enable", "deploy"))
+
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("host", sorted(FILES))
+@pytest.mark.parametrize("last", ["deploy", "review"])
+def test_a_missing_file_is_missing_again_in_whatever_order_skills_are_turned_on(
+    deploy: Machine, run: Run, host: str, last: str
+) -> None:
+    write_skill(deploy.home / ".agents/skills", "review")
+    (deploy.home / ".claude/skills/review").symlink_to("../../.agents/skills/review")
+    (first,) = {"deploy", "review"} - {last}
+    (deploy.home / FILES[host][0]).unlink()
+
+    switched(deploy, run, host, ("disable", "deploy"), ("disable", "review"), ("enable", first), ("enable", last))
+
+    assert not (deploy.home / FILES[host][0]).exists()
+    state = json.loads((deploy.home / ".local/state/skillshelf/switches.json").read_text())
+    assert state == {"version": 1, "switches": []}
+
+
+def test_a_file_that_somebody_edited_meanwhile_keeps_what_they_wrote(deploy: Machine, run: Run) -> None:
+    path = deploy.home / ".claude/settings.json"
+    path.unlink()
+    switched(deploy, run, "claude-code", ("disable", "deploy"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model": "opus"}))
+
+    switched(deploy, run, "claude-code", ("enable", "deploy"))
+
+    assert json.loads(path.read_text()) == {"model": "opus"}
+
+
+def test_a_memory_that_is_damaged_costs_blanks_and_nothing_else(deploy: Machine, run: Run) -> None:
+    path = deploy.home / ".claude/settings.json"
+    path.unlink()
+    switched(deploy, run, "claude-code", ("disable", "deploy"))
+    (deploy.home / ".local/state/skillshelf/switches.json").write_text('{"version": 1, "switches": [{"x": 1}]}')
+
+    switched(deploy, run, "claude-code", ("enable", "deploy"))
+
+    assert json.loads(path.read_text()) == {}
+
+
 def test_a_dry_run_shows_the_change_and_writes_nothing(deploy: Machine, run: Run) -> None:
     status, out, _ = run("disable", "deploy", "--in", "claude-code,codex", "--dry-run")
 
@@ -324,3 +398,13 @@ def test_a_long_text_costs_little(tmp_path: Path) -> None:
 
     assert json.loads(add_item(text, ["@l"], "deploy"))["@l"] == ["deploy"]
     assert os.listdir(tmp_path) == []
+
+
+def test_what_settings_that_cannot_be_read_say_is_not_claimed(deploy: Machine, run: Run) -> None:
+    settings = deploy.home / ".claude/settings.json"
+    settings.write_text("{ // a comment\n}\n", encoding="utf-8")
+
+    for command in ("disable", "enable"):
+        status, out, _ = run(command, "deploy", "--in", "claude-code")
+        assert (status, "cannot be read" in out) == (1, True), out
+    assert settings.read_text(encoding="utf-8") == "{ // a comment\n}\n"

@@ -533,3 +533,28 @@ def test_a_damaged_cache_costs_time_and_nothing_else(machine: Machine, settled: 
         path.write_bytes(path.read_bytes()[:-7] + b"garbage")
 
     assert as_json(taken(machine)) == before
+
+
+@pytest.mark.parametrize("below", ["", "deep/er"])
+def test_who_stands_in_an_ignored_folder_sees_what_lies_there(machine: Machine, below: str) -> None:
+    (machine.repo / ".gitignore").write_text("build/\n")
+    here = machine.repo / "build" / below
+    write_skill(here / "drafts", "ignored")
+    write_skill(machine.repo / "build/other", "beside")
+    write_skill(machine.repo / "docs", "plain")
+
+    assert set(by_name(taken(machine))) == {"plain"}
+    assert set(by_name(taken(machine, cwd=here))) == {"plain", "ignored", *([] if below else ["beside"])}
+
+
+def test_a_place_is_seen_by_the_hosts_that_read_it_whatever_copies_there_are(machine: Machine) -> None:
+    for place in (machine.repo / ".claude/skills", machine.repo / "docs/skills"):
+        write_skill(place, "deploy")
+    machine.configure('hosts = ["claude-code"]\n')
+
+    done = machine.run()
+
+    rows = [line.split()[:4] for line in done.stdout.splitlines() if "skills " in line]
+    assert ["1", ".claude/skills", "project", "claude-code"] in rows
+    assert ["1", "docs/skills", "unread", "none"] in rows
+    assert "unseen" not in done.stdout

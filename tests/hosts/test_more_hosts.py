@@ -99,6 +99,70 @@ def test_grok_trusts_a_repository_and_not_a_folder_in_it(machine: Machine) -> No
     assert (before.trusted, after.trusted) == (False, True)
 
 
+@pytest.mark.parametrize(("trusted", "is_read"), [("main", True), ("worktree", False)])
+def test_grok_trusts_a_worktree_with_the_repository_that_it_belongs_to(
+    machine: Machine, trusted: str, is_read: bool
+) -> None:
+    main, worktree = machine.base / "main", machine.base / "worktree"
+    (main / ".git/worktrees/side").mkdir(parents=True)
+    write_skill(worktree / ".grok/skills", "deploy")
+    (worktree / ".git").write_text(f"gitdir: {main}/.git/worktrees/side\n")
+    record = machine.home / GROK_TRUST
+    record.parent.mkdir()
+    record.write_text(f"[folders.{json.dumps(str(machine.base / trusted))}]\ntrusted = true\n")
+
+    (found,) = machine.catalog("host:grok", cwd=worktree).skills
+
+    assert found.trusted == is_read
+
+
+def test_grok_does_not_climb_where_only_the_home_folder_is_a_repository(machine: Machine) -> None:
+    (machine.home / ".git").mkdir()
+    cwd = machine.home / "work/shop"
+    write_skill(cwd / ".grok/skills", "here")
+    write_skill(machine.home / "work/.grok/skills", "above")
+    trust(machine, cwd)
+
+    assert machine.names("host:grok", cwd=cwd) == ["here"]
+
+
+@pytest.mark.parametrize(
+    ("folders", "listed"),
+    [
+        (["repo/.grok/skills/a", "repo/.grok/skills/b"], 2),
+        (["repo/.grok/skills/a", "repo/.agents/skills/a"], 2),
+        (["repo/.grok/skills/a", "repo/.agents/skills/c", "home/.grok/skills/d"], 2),
+        (["home/.grok/skills/d", "home/.agents/skills/c"], 2),
+        (["repo/.grok/skills/a", "repo/.grok/skills/x"], 2),
+        (["repo/.grok/skills/x", "repo/.grok/skills/z"], 2),
+        (["repo/.grok/skills/a", "repo/.agents/skills/a", "repo/.agents/skills/x"], 2),
+        (["repo/.grok/skills/x", "repo/.agents/skills/x"], 1),
+        (["repo/.grok/skills/x", "repo/.agents/skills/.x"], 1),
+        (["repo/.grok/skills/b", "repo/.grok/skills/dev/b", "repo/.grok/skills/ops/b"], 2),
+    ],
+)
+def test_grok_lists_a_second_skill_of_a_name_if_the_name_of_its_folder_is_free(
+    machine: Machine, folders: list[str], listed: int
+) -> None:
+    trust(machine, machine.repo)
+    for folder in folders:
+        write_skill(machine.base / folder, "", skill("name: x\ndescription: D.\n"), folder=".")
+
+    assert machine.names("host:grok") == ["x"] * listed
+
+
+def test_of_the_folders_above_grok_lists_no_second_skill_of_a_name_that_is_here(machine: Machine) -> None:
+    cwd = machine.repo / "packages/api"
+    for folder in (cwd, machine.repo / "packages", machine.repo):
+        write_skill(folder / ".grok/skills", "x", folder=f"in-{folder.name}")
+    trust(machine, machine.repo)
+
+    here = machine.names("host:grok", cwd=cwd)
+    (cwd / ".grok/skills/in-api/SKILL.md").unlink()
+
+    assert (here, machine.names("host:grok", cwd=cwd)) == (["x"], ["x", "x"])
+
+
 @pytest.mark.parametrize(
     ("declared", "name"),
     [
@@ -129,6 +193,74 @@ def test_amp_asks_the_shared_folders_of_home_then_the_project_and_then_what_is_f
         (machine.base / folder / "skills/deploy/SKILL.md").unlink()
 
     assert taken == order
+
+
+def test_amp_climbs_past_the_repository(machine: Machine) -> None:
+    write_skill(machine.base / ".agents/skills", "above")
+    write_skill(machine.repo / ".agents/skills", "here")
+
+    assert machine.names("host:amp") == ["above", "here"]
+
+
+@pytest.mark.parametrize("value", ["42", "4.5", "true", "{a: b}"])
+def test_what_amp_lists_is_open_while_one_description_is_neither_text_nor_a_list(machine: Machine, value: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.repo / ".claude/skills", "odd", skill(f"name: odd\ndescription: {value}\n"))
+
+    told = json.loads(machine.run("why", "deploy", "--host", "amp", "--json").stdout)["candidates"][0]["hosts"][0]
+
+    assert (told["verdict"], told["detail"].startswith("in .claude/skills/odd/SKILL.md")) == ("unknown", True)
+
+
+def test_amp_lists_a_skill_whose_description_is_a_list(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "odd", skill("name: odd\ndescription: [a, b]\n"))
+
+    assert machine.names("host:amp") == ["odd"]
+
+
+@pytest.mark.parametrize(
+    ("host", "root", "listed"),
+    [
+        ("qoder", ".qoder", ["plain"]),
+        ("cline", ".cline", ["plain"]),
+        ("oh-my-pi", ".agents", ["blank", "plain"]),
+        ("claude-code", ".claude", ["blank", "empty", "plain"]),
+        ("openskills", ".agent", ["blank", "empty", "plain"]),
+    ],
+)
+def test_a_file_without_text_is_left_out_by_some_hosts(
+    machine: Machine, host: str, root: str, listed: list[str]
+) -> None:
+    for name, text in {"empty": b"", "blank": b"\n \n", "plain": b"# Title\n"}.items():
+        write_skill(machine.repo / root / "skills", name, text)
+
+    assert sorted(machine.names(f"host:{host}")) == listed
+
+
+def test_cline_leaves_out_a_skill_without_a_text_after_its_frontmatter(machine: Machine) -> None:
+    write_skill(machine.repo / ".cline/skills", "bare", "---\nname: bare\ndescription: D.\n---\n")
+    write_skill(machine.repo / ".cline/skills", "deploy")
+
+    assert machine.names("host:cline") == ["deploy"]
+
+
+@pytest.mark.parametrize("value", ["[a, b]", "42", "true"])
+@pytest.mark.parametrize("root", [".omp", ".agents"])
+def test_oh_my_pi_shows_a_description_that_is_no_text_as_an_empty_one(machine: Machine, root: str, value: str) -> None:
+    write_skill(machine.repo / root / "skills", "odd", skill(f"name: odd\ndescription: {value}\n"))
+    write_skill(machine.repo / root / "skills", "none", skill('name: none\ndescription: ""\n'))
+
+    described = {one.name: one.description for one in machine.catalog("host:oh-my-pi").skills}
+
+    assert described == ({"odd": ""} if root == ".omp" else {"odd": "", "none": ""})
+
+
+@pytest.mark.parametrize(("host", "root"), [("pi", ".pi"), ("oh-my-pi", ".omp")])
+def test_an_empty_name_is_that_of_the_folder(machine: Machine, host: str, root: str) -> None:
+    trust(machine, machine.repo)
+    write_skill(machine.repo / root / "skills", "", skill('name: ""\ndescription: D.\n'), folder="deploy")
+
+    assert machine.names(f"host:{host}") == ["deploy"]
 
 
 def test_qoder_takes_the_folder_for_the_name_and_the_text_for_a_missing_description(machine: Machine) -> None:

@@ -476,6 +476,27 @@ def test_an_edit_opens_no_file_that_has_not_changed(
     assert opened.count("SKILL.md") <= 8
 
 
+def test_a_file_that_leaves_a_host_without_a_list_counts_for_all_its_skills(
+    machine: Machine, kept: Callable[..., tuple[Survey, bool]]
+) -> None:
+    root = machine.home / ".agents/skills"
+    write_many(root)
+    kept()
+    seen = []
+    for text in ("---\nname: odd\ndescription: {a: b}\n---\n", "---\nname: odd\ndescription: One.\n---\n"):
+        time.sleep(0.01)
+        write_skill(root, "odd", text)
+        time.sleep(0.01)
+
+        survey, _ = kept()
+
+        assert survey.disk is not None
+        other = survey.by_path[str(root / "skill-7/SKILL.md")]
+        seen.append(judge(other, survey.state_about("amp", other), survey).visible)
+        assert everything_in(survey) == everything_in(take_survey(place_of(machine), tuple(HOSTS)))
+    assert seen == [None, True]
+
+
 def test_a_limit_that_a_new_skill_reaches_is_seen(
     machine: Machine, kept: Callable[..., tuple[Survey, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

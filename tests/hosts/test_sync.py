@@ -246,18 +246,67 @@ def test_what_somebody_removed_by_hand_is_made_again(machine: Machine, run: Run,
     assert not Path(made.path).parent.exists()
 
 
-def test_what_somebody_put_in_the_place_of_a_link_is_not_removed(machine: Machine, run: Run) -> None:
+@pytest.mark.parametrize("words", [("sync", "--remove", "--yes"), ("link", "deploy", "--remove")])
+def test_what_somebody_put_in_the_place_of_a_link_stays_and_is_said_once(
+    machine: Machine, run: Run, words: tuple[str, ...]
+) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     run("sync", "--to", "claude-code", "--yes")
     link = machine.repo / ".claude/skills/deploy"
     link.unlink()
     write_skill(machine.repo / ".claude/skills", "deploy", skill("name: deploy\ndescription: Mine.\n"))
+    before = snapshot(machine.repo)
 
-    status, out, _ = run("sync", "--remove", "--yes")
+    assert run(*words, "--dry-run")[0] == 0
+    assert len(records(machine)) == 1
+    status, out, _ = run(*words)
 
-    assert status == 1
-    assert "this is not what skillshelf made" in out
-    assert (link / "SKILL.md").exists()
+    assert (status, "what is there now is not what skillshelf made; it stays" in out) == (0, True)
+    assert (snapshot(machine.repo), records(machine)) == (before, [])
+    assert "not what skillshelf made" not in run(*words)[1]
+
+
+def test_a_link_that_is_there_again_is_not_forgotten(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from skillshelf.cli import link_commands
+
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("sync", "--to", "claude-code", "--yes")
+    link = machine.repo / ".claude/skills/deploy"
+    target = os.readlink(link)
+    link.unlink()
+    link.mkdir()
+
+    def agree(*_: object) -> bool:
+        link.rmdir()
+        link.symlink_to(target)
+        return True
+
+    monkeypatch.setattr(link_commands, "_may_apply", agree)
+    run("sync", "--remove")
+
+    assert len(records(machine)) == (1 if link.is_symlink() else 0)
+
+
+@pytest.mark.parametrize("words", [("sync", "--remove", "--yes", "deplyo"), ("link", "--remove", "deplyo")])
+def test_a_name_for_which_nothing_was_ever_made_is_not_found(
+    machine: Machine, run: Run, words: tuple[str, ...]
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("sync", "--to", "claude-code", "--yes")
+    remove(machine.repo / ".agents/skills/deploy")
+
+    status, _, err = run(*words)
+
+    assert (status, "deplyo" in err, "did you mean deploy" in err) == (3, True, True), err
+
+
+def test_what_was_removed_already_is_nothing_to_do(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    assert run("sync", "deploy", "--remove", "--yes")[:2] == (0, "0 actions, 0 unchanged, 0 refused\n")
+    assert run("sync", "deplyo", "--to", "claude-code", "--yes")[0] == 3
 
 
 def test_if_one_step_fails_those_before_it_are_undone(machine: Machine, run: Run) -> None:
@@ -352,13 +401,15 @@ def test_a_manifest_of_0_1_is_read_and_moved(machine: Machine, run: Run) -> None
         for name in ("deploy", "review")
     }
     manifest = machine.repo / ".claude/skills" / MANIFEST
-    manifest.write_text(json.dumps({**entries, "../../../escape": entries["deploy"], "odd": 5}))
+    text = json.dumps({**entries, "../../../escape": entries["deploy"], "odd": 5})
+    manifest.write_text(text)
 
     status, _, err = run("link", "deploy", "--to", "claude-code", "--remove")
 
     assert status == 0
-    assert f"moved the records in {manifest} to your state folder" in err
-    assert not manifest.exists()
+    (kept,) = (state_file(machine).parent / "manifests").iterdir()
+    assert f"moved the records in {manifest} to your state folder; the old file is {kept}" in err
+    assert (manifest.exists(), kept.read_text(), kept.stat().st_mode & 0o777) == (False, text, 0o600)
     assert [os.path.basename(record.path) for record in records(machine)] == ["review"]
     assert run("sync", "--remove", "--yes")[0] == 0
     assert not (machine.repo / ".claude").exists()
@@ -504,7 +555,7 @@ def test_a_plan_made_while_another_process_changes_links_is_made_again(
             state_file(machine).chmod(0o600)
         return found
 
-    monkeypatch.setattr("skillshelf.cli.link_commands.take_survey", survey)
+    monkeypatch.setattr("skillshelf.hosts.explain.take_survey", survey)
 
     status, out, err = run("sync", "--to", "claude-code", "--yes")
 

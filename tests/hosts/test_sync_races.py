@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.host_runs import Run
 from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf.core.environment import Environment
@@ -165,3 +167,62 @@ def test_many_syncs_at_once_leave_what_one_leaves(machine: Machine) -> None:
     assert len(list((machine.repo / ".kiro/skills").iterdir())) == 8
     again = subprocess.run(command, cwd=machine.repo, env=environment, capture_output=True, text=True, check=True)
     assert again.stdout == "0 actions, 16 unchanged, 0 refused\n"
+
+
+def started(machine: Machine, *words: str) -> subprocess.Popen[str]:
+    """Start a command in the repository."""
+    environment = {"PATH": "/nonexistent", "HOME": str(machine.home), "PYTHONPATH": SOURCE}
+    command = [sys.executable, "-m", "skillshelf", *words]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=machine.repo, env=environment, text=True, stdout=pipe, stderr=pipe)
+
+
+def test_many_links_at_once_are_all_made(machine: Machine) -> None:
+    names = [f"skill-{number}" for number in range(3)]
+    for name in names:
+        write_skill(machine.repo / ".agents/skills", name)
+
+    running = [started(machine, "link", name, "--to", host) for name in names for host in ("claude-code", "kiro")]
+    ended = [(*process.communicate(timeout=120), process.returncode) for process in running]
+
+    assert {status for *_, status in ended} == {0}, ended
+    assert len(read_state(Environment(str(machine.repo), str(machine.home), {}, home_moved=False)).links) == 6
+
+
+def lock_of_links(machine: Machine) -> int:
+    """Take the lock of the records, as another process would; return what holds it."""
+    path = machine.home / ".local/state/skillshelf/links.json.lock"
+    path.parent.mkdir(parents=True)
+    held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    return held
+
+
+def test_a_command_says_that_it_waits_for_another_one_and_is_done_then(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    held = lock_of_links(machine)
+
+    process = started(machine, "link", "deploy", "--to", "claude-code")
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    os.close(held)
+    out, _ = process.communicate(timeout=120)
+
+    assert said == "skillshelf: waiting for another skillshelf that changes links, at most 60 seconds\n"
+    assert (process.returncode, "now visible" in out) == (0, True)
+
+
+@pytest.mark.parametrize("words", [("link", "deploy", "--to", "claude-code"), ("sync", "--to", "kiro", "--yes")])
+def test_a_command_that_waited_in_vain_says_why_and_does_nothing(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    monkeypatch.setattr("skillshelf.hosts.link_records._LOCK_SECONDS", 1.1)
+    held = lock_of_links(machine)
+
+    status, _, err = run(*words)
+
+    os.close(held)
+    assert (status, "run the command again when it has ended" in err) == (5, True), err
+    assert not (machine.repo / ".claude").exists()
+    assert not (machine.repo / ".kiro").exists()

@@ -162,7 +162,7 @@ def test_two_swapped_lines_are_reordered_and_not_edited(one: int, other: int) ->
 def test_a_copied_line_is_found_where_it_stands_or_where_its_twin_does(source: int, target: int) -> None:
     found = verified([*INTACT[:target], INTACT[source], *INTACT[target:]])
 
-    ((line, seq, kind, detail),) = found.problems
+    ((line, seq, kind, detail, *_),) = found.problems
     assert (seq, kind, detail) == (source, "reordered", f"seq {source} is here a second time")
     assert line == target + 1 or target in (source, source + 1)
     assert line in (source + 1, source + 2, target + 1)
@@ -191,7 +191,7 @@ def test_a_line_that_was_put_into_the_chain_is_found(after: int) -> None:
 
     found = verified([*INTACT[: after + 1], stranger, *INTACT[after + 1 :]])
 
-    ((line, seq, kind, _),) = found.problems
+    ((line, seq, kind, *_),) = found.problems
     assert (seq, kind) == (after + 1, "reordered")
     # Of two lines at the end that continue the same one it is unknown which was first.
     assert line == after + 2 or after == LINES - 2

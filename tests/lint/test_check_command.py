@@ -13,10 +13,8 @@ import pytest
 from schemas import SCHEMAS
 from support.trees import Machine, run_command, write_skill
 
-from skillshelf.catalog.frontmatter import load_yaml
 from skillshelf.core.limits import SKILL_FILE_BYTES
 
-REPOSITORY = Path(__file__).parents[2]
 DESCRIPTION = "Does it. Use when asked for it, please."
 
 
@@ -45,7 +43,9 @@ TEXT = """\
   7:9  warning  reference-missing  gone,1.md does not exist
 
 2 skills checked: 3 errors, 1 warning, 1 note
-3 can be fixed automatically: skillshelf check --home HOME --fix
+checked the repository REPO (--user adds your home folder)
+1 can be fixed automatically: skillshelf check --home HOME --fix
+2 by giving a skill the name of its folder: skillshelf check --home HOME --fix=names
 """
 
 GITHUB = """\
@@ -57,6 +57,10 @@ would become: name: notes
 digits and single hyphens; would become: name: notes
 ::notice file=.agents/skills/notes/SKILL.md,line=4,col=1,title=unknown-field::not a field of this profile: author
 ::warning file=.agents/skills/notes/SKILL.md,line=7,col=9,title=reference-missing::gone,1.md does not exist
+2 skills checked: 3 errors, 1 warning, 1 note
+checked the repository REPO (--user adds your home folder)
+1 can be fixed automatically: skillshelf check --home HOME --fix
+2 by giving a skill the name of its folder: skillshelf check --home HOME --fix=names
 """
 
 
@@ -67,7 +71,7 @@ def test_a_format_is_written_like_this(machine: Machine, form: str, expected: st
     done = machine.run("check", "--format", form)
 
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == expected.replace("HOME", str(machine.home))
+    assert done.stdout == expected.replace("HOME", str(machine.home)).replace("REPO", str(machine.repo))
 
 
 def test_json_has_the_promised_form_and_both_ways_to_ask_give_it(machine: Machine) -> None:
@@ -87,7 +91,11 @@ def test_json_has_the_promised_form_and_both_ways_to_ask_give_it(machine: Machin
         "severity": "error",
         "message": "'Notes' lives in the folder 'notes'",
         "fix": "name: notes",
+        "renames": True,
+        "relative": ".agents/skills/notes/SKILL.md",
     }
+    assert report["ignored"] == {"comments": 0, "rules": 0, "severity": 0}
+    assert (report["excluded"], report["baseline"]) == (0, None)
 
 
 def test_sarif_has_rules_with_help_and_results_with_relative_places(machine: Machine) -> None:
@@ -178,7 +186,7 @@ def test_sarif_of_a_place_that_is_no_utf_8_and_of_a_machine_without_a_home_is_sa
     odd = Path(os.fsdecode(os.fsencode(machine.repo) + b"/\xff"))
     (odd / ".git").mkdir(parents=True)
     write_skill(odd / ".agents/skills", "deploy")
-    words = ("check", "--format", "sarif")
+    words = ("check", "--user", "--format", "sarif")
 
     outputs = [machine.run(*words, cwd=odd), run_command(*words, cwd=machine.repo, env={"HOME": "nowhere"})]
 
@@ -187,7 +195,8 @@ def test_sarif_of_a_place_that_is_no_utf_8_and_of_a_machine_without_a_home_is_sa
         jsonschema.validate(log := json.loads(done.stdout), SARIF)
         runs.append(log["runs"][0])
     assert runs[0]["originalUriBaseIds"]["SRCROOT"]["uri"] == f"file://{machine.repo}/%FF/"
-    assert [(result["ruleId"], result["locations"]) for result in runs[1]["results"]] == [("home-missing", [])]
+    found = {result["ruleId"]: result["locations"] for result in runs[1]["results"]}
+    assert (list(found), found["home-missing"]) == (["home-missing", "path-encoding"], [])
 
 
 def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> None:
@@ -201,6 +210,7 @@ def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> No
         "not a field of this profile: a%25\\\n"
         "::error file=skills/a%2Cb%3Ac%25/SKILL.md,line=2,col=1,title=name-directory::"
         "'x' lives in the folder 'a,b:c%25'\n"
+        "1 skill checked: 1 error, 1 note\n"
     )
 
 
@@ -219,7 +229,7 @@ def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> No
         (["check", "warned"], 1, ""),
         (["check", "wrong/SKILL.md"], 1, ""),
         (["check", "near/skill.md"], 1, ""),
-        (["check"], 0, ""),
+        (["check"], 1, ""),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -247,7 +257,9 @@ def test_a_failure_is_json_for_whoever_asked_for_json(machine: Machine) -> None:
 
 def test_where_there_is_no_skill_the_next_step_is_named(machine: Machine) -> None:
     assert machine.run("check").stdout == (
-        "0 skills checked: no findings\nthere are no skills here yet; create one with: skillshelf new NAME\n"
+        "0 skills checked: no findings\n"
+        f"checked the repository {machine.repo} (--user adds your home folder)\n"
+        "there are no skills here yet; create one with: skillshelf new NAME\n"
     )
 
 
@@ -273,7 +285,8 @@ def test_fix_shows_what_changed_and_what_is_left_decides_the_status(machine: Mac
         " # Deploy\n"
         "\n"
         "1 skill checked: no findings\n"
-        "1 finding fixed in 1 file\n"
+        f"checked the repository {machine.repo} (--user adds your home folder)\n"
+        "1 finding fixed, 1 file changed\n"
     )
 
 
@@ -281,9 +294,9 @@ def test_a_file_that_cannot_be_written_is_one_line_and_json_stays_json(machine: 
     root = messy(machine)
     (root / "deploy" / "SKILL.md").chmod(0o400)
 
-    done = machine.run("check", "--fix", "--json")
+    done = machine.run("check", "--fix=names", "--json")
 
-    assert done.stderr == f"skillshelf: {root}/deploy/SKILL.md was not repaired: it is read-only\n"
+    assert done.stderr == f"skillshelf: {root}/deploy/SKILL.md was not changed: it is read-only\n"
     report = json.loads(done.stdout)
     assert (done.returncode, report["fixed"]) == (1, 2)
     assert [finding["rule"] for finding in report["findings"]] == ["yaml-colon", "unknown-field", "reference-missing"]
@@ -298,18 +311,19 @@ def test_only_what_fix_would_write_is_offered_and_the_rest_is_reported_with_its_
     os.link(root / "deploy" / "SKILL.md", machine.base / "second-name")
 
     done = machine.run("check", *words)
-    fixed = machine.run("check", "--fix")
+    fixed = machine.run("check", "--fix=names")
 
     reason = "it has 2 names (hard links), and only this one would get the new text"
     fix = f"skillshelf check --home {machine.home} --fix"
-    assert f"3 can be fixed automatically: {fix}\n" in before.stdout
-    assert f"2 can be fixed automatically: {fix}\n" in done.stdout
+    assert f"1 can be fixed automatically: {fix}\n" in before.stdout
+    assert "can be fixed automatically" not in done.stdout
+    assert f"2 by giving a skill the name of its folder: {fix}=names\n" in done.stdout
     assert (before.stderr, done.stderr) == (
         "",
-        f"skillshelf: {root}/deploy/SKILL.md cannot be repaired: {reason}\n",
+        f"skillshelf: {root}/deploy/SKILL.md would not be changed: {reason}\n",
     )
     assert "2 findings fixed" in fixed.stdout
-    assert fixed.stderr == f"skillshelf: {root}/deploy/SKILL.md was not repaired: {reason}\n"
+    assert fixed.stderr == f"skillshelf: {root}/deploy/SKILL.md was not changed: {reason}\n"
     assert "can be fixed" not in fixed.stdout
 
 
@@ -349,6 +363,8 @@ def test_a_hostile_tree_is_reported_whole_and_nothing_outside_is_read_or_written
         ("linked/SKILL.md", "link-outside"),
         ("loop", "link-loop"),
         ("nul/SKILL.md", "control-character"),
+        ("pages/references/a.md", "security-unchecked"),
+        ("pages/scripts", "security-unchecked"),
     ]
     assert [done.returncode for done in outputs] == [1] * 4
     assert not any(re.search(r"[\x00-\x09\x0b-\x1f\x7f]|TOP-SECRET", done.stdout + done.stderr) for done in outputs)
@@ -380,24 +396,5 @@ def test_a_text_made_to_hold_up_a_scanner_does_not(machine: Machine, body: str) 
 def test_a_name_made_to_hold_up_a_repair_does_not(machine: Machine) -> None:
     write_skill(machine.repo, "x", f"---\nname: a{' ' * 60_000}a\ndescription: {DESCRIPTION}\n---\n# Hi\n")
 
-    assert machine.run("check", "x", "--fix").returncode == 0
+    assert machine.run("check", "x", "--fix=names").returncode == 0
     assert (machine.repo / "x/SKILL.md").read_text().splitlines()[1] == "name: x"
-
-
-# Hooks --------------------------------------------------------------------------------------------
-
-
-def test_the_hooks_for_pre_commit_are_commands_that_exist(machine: Machine) -> None:
-    hooks = load_yaml((REPOSITORY / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    messy(machine)
-    files = [".agents/skills/deploy/SKILL.md", ".agents/skills/notes/SKILL.md"]
-
-    assert [hook["id"] for hook in hooks] == ["skillshelf-check", "skillshelf-fix"]
-    for hook in hooks:
-        assert [bool(re.search(hook["files"], file)) for file in (*files, "SKILL.md", "MY-SKILL.md")] == [True] * 3 + [
-            False
-        ]
-        words = hook["entry"].split()
-        assert words[0] == "skillshelf"
-        assert machine.run(*words[1:], *files).returncode == 1
-    assert "name: notes" in (machine.repo / files[1]).read_text()

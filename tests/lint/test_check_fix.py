@@ -19,17 +19,19 @@ from skillshelf.catalog.frontmatter import load_yaml
 from skillshelf.catalog.rules import check
 from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.lint.fix import FIXERS, FixInput, fix_text, yaml_word
-from skillshelf.lint.run import Report, check_targets, in_paths, in_roots
+from skillshelf.lint.run import CheckOptions, Report, check_targets, in_paths, in_roots
 
 STANDARD = SYSTEMS["standard"]
 FIXABLE = {rule for rules, _ in FIXERS for rule in rules}
 REST = "description: Does it. Use when asked for it.\n---\n# Body\r\nline\r\n"
 
+NAMES = CheckOptions(renames=True)
+
 
 def fix(machine: Machine, *paths: Path, mode: Literal["diff", "fix"] = "fix") -> Report:
     """Return the report of a run with fixes."""
     shelf = machine.shelf()
-    return check_targets(in_paths([str(path) for path in paths], shelf), shelf.profile, mode=mode)
+    return check_targets(in_paths([str(path) for path in paths], shelf), shelf.profile, mode=mode, options=NAMES)
 
 
 def repaired(data: bytes, directory: str = "demo") -> bytes:
@@ -170,7 +172,7 @@ def test_a_repair_keeps_fields_and_body_and_leaves_nothing_for_a_second_one(data
     after = parse(done.data, whole=True)
     again = fix_text(FixInput(done.data, directory, STANDARD, source))
 
-    assert again == (done.data, {})
+    assert (again.data, again.lines) == (done.data, {})
     assert {**after.fields, "name": ""} == {**before.fields, "name": ""}
     assert after.fields.get("name") in (before.fields.get("name"), source)
     assert body(done.data).replace(b"\r\n", b"\n") == body(data).replace(b"\r\n", b"\n")
@@ -272,7 +274,7 @@ def test_the_name_of_a_link_or_of_a_whole_repository_is_no_name_for_a_skill(mach
     (clone.parent / ".git").mkdir()
     shelf = machine.shelf()
 
-    reports = [check_targets(in_roots(shelf), shelf.profile, mode="fix"), fix(machine, clone.parent)]
+    reports = [check_targets(in_roots(shelf), shelf.profile, mode="fix", options=NAMES), fix(machine, clone.parent)]
 
     assert [(report.fixed, [f.rule for f in report.findings]) for report in reports] == [(0, ["name-directory"])] * 2
     assert real.read_bytes() == clone.read_bytes() == text.encode()

@@ -28,7 +28,8 @@ def test_a_new_skill_passes_check_without_any_finding(machine: Machine, name: st
     folder = machine.repo / ".agents" / "skills" / name
     assert made["dir"] == str(folder)
     assert made["files"] == sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert machine.run_json("check") == {"checked": 1, "findings": [], "fixed": 0}
+    report = machine.run_json("check")
+    assert (report["checked"], report["findings"], report["fixed"]) == (1, [], 0)
     assert machine.names("strict") == [name]
 
 

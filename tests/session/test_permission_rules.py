@@ -466,7 +466,7 @@ def test_a_script_runs_without_a_question_only_by_a_rule_for_its_place_or_its_fi
 
     assert (done.returncode, done.stdout) == ((0, "hello\n") if runs else (4, ""))
     if form == "name":
-        assert f"skillshelf trust {machine.repo}" in done.stderr
+        assert f"skillshelf trust --home {machine.home}" in done.stderr
 
 
 def test_a_rule_by_name_that_does_not_reach_a_stranger_is_named_once_with_the_command(machine: Machine) -> None:
@@ -478,8 +478,22 @@ def test_a_rule_by_name_that_does_not_reach_a_stranger_is_named_once_with_the_co
 
     warned = [event.detail for event in events if getattr(event, "kind", None) == "rule-untrusted"]
     assert len(warned) == 1
-    for text in (warned[0], results[0].text):
-        assert f"skillshelf trust {machine.repo}" in text
+    assert f"skillshelf trust {machine.repo}" in warned[0]
+    # A model is not told where the project lies; the user is.
+    assert "counts for trusted skills only" in results[0].text
+    assert str(machine.repo) not in results[0].text
+    asked: list[str] = []
+
+    def no(tool: str, name: str, reason: str) -> bool:
+        asked.append(reason)
+        return False
+
+    other = machine.shelf(trust="ask").session(confirm=no)
+    assert str(machine.repo) not in other.call("skill_load", {"name": "Stranger"}).text
+    assert f"to trust this project: skillshelf trust {machine.repo}" in asked[0]
+    found = session.call("skill_search", {"query": "stranger"})
+    assert "skillshelf trust, in its folder" in found.text
+    assert str(machine.repo) not in found.text
 
 
 # Replay --------------------------------------------------------------------------------------------

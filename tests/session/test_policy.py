@@ -283,7 +283,8 @@ def test_with_nobody_to_ask_confirm_means_no(machine: Machine) -> None:
 
     assert result.error is not None
     assert result.error.code == "denied"
-    assert result.error.message.endswith("To allow all skills of this project: skillshelf trust")
+    assert result.error.message.endswith("To allow all skills of this project: skillshelf trust, in its folder")
+    assert str(machine.repo) not in result.text
     assert [event.by for event in events if isinstance(event, PermissionDecided)] == ["nobody"]
 
 

@@ -39,6 +39,7 @@ def trust(machine: Machine, cwd: Path) -> None:
     grok.parent.mkdir(parents=True, exist_ok=True)
     # This one trusts the repository, which may be above.
     folders = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(machine.base)]
+    folders.append(machine.base / "main")
     grok.write_text("".join(f"[folders.{json.dumps(str(folder))}]\ntrusted = true\n" for folder in folders))
     for file, value in {".gemini/trustedFolders.json": "TRUST_FOLDER", ".pi/agent/trust.json": True}.items():
         path = machine.home / file
@@ -140,7 +141,7 @@ TEXT_CASES = (
     ),
     TextCase(
         *("33", "a list as description", skill("name: probe-x\ndescription: [a, b]\n")),
-        "e Y - Y l e Y e Y Y ? ? ? ? - Y Y ? - -",
+        "e Y - Y l e Y e Y Y ? ? ? Y - Y Y ? - -",
     ),
     TextCase(
         "34",
@@ -314,15 +315,15 @@ PLACE_CASES = (
     PlaceCase(
         *("16", "personal and project: .agents", at("repo/.agents/skills", "home/.agents/skills")),
         {
-            "home/.agents/skills/probe-x": "Y - ? e - e - - Y - l ? - Y ? - Y - - ?",
-            AGENTS: "Y - ? Y Y Y Y Y Y - Y ? - - ? Y e Y Y ?",
+            "home/.agents/skills/probe-x": "Y - ? e - e - - Y - l ? - Y l - Y - - ?",
+            AGENTS: "Y - ? Y Y Y Y Y Y - Y ? - - Y Y e Y Y ?",
         },
     ),
     PlaceCase(
         *("16", "personal and project: .claude", at("repo/.claude/skills", "home/.claude/skills")),
         {
-            "home/.claude/skills/probe-x": "- Y ? - - - - - - - l ? - - ? - - - - -",
-            CLAUDE: "- - ? - Y - Y Y - Y Y ? - Y ? Y - - - -",
+            "home/.claude/skills/probe-x": "- Y ? - - - - - - - l ? - - l - - - - -",
+            CLAUDE: "- - ? - Y - Y Y - Y Y ? - Y Y Y - - - -",
         },
     ),
     PlaceCase(
@@ -354,8 +355,8 @@ PLACE_CASES = (
     PlaceCase(
         *("36", "two folders, one name", two_folders),
         {
-            "repo/.agents/skills/probe-second": "Y - ? Y ? Y Y Y e - Y ? - ? ? ? Y ? ? ?",
-            AGENTS: "Y - ? e ? e - - Y - Y Y - ? ? ? Y ? ? ?",
+            "repo/.agents/skills/probe-second": "Y - ? Y ? Y Y Y e - Y ? - ? ? Y Y ? ? ?",
+            AGENTS: "Y - ? e ? e - - Y - Y Y - ? ? Y Y ? ? ?",
         },
     ),
     PlaceCase(

@@ -86,11 +86,18 @@ class Question(NamedTuple):
                     _end(process, self.home)
             return _read(out.fileno()) + _read(err.fileno())
 
-    def prompt(self, *words: str, env: Mapping[str, str] | None = None) -> str | None:
-        """Return what the model is told when the program is asked something; None if no request came."""
+    def prompt(self, *words: str, env: Mapping[str, str] | None = None) -> str:
+        """Return what the model is told when the program is asked something."""
         self.model.requests.clear()
         self.run(*words, env=env, until=lambda _: self.model.prompt() is not None)
-        return self.model.prompt()
+        return self.told()
+
+    def told(self) -> str:
+        """Return what the model was told; raise a LookupError if no request came to it."""
+        prompt = self.model.prompt()
+        if prompt is None:
+            raise LookupError("no request came to the model")
+        return prompt
 
 
 def end_on_signal() -> None:
@@ -150,8 +157,8 @@ def _claude(question: Question) -> Answer:
     out = question.run(*words, env=env, until=lambda out: '"init"' in out and question.model.prompt() is not None)
     start = next(line for line in out.splitlines() if line.startswith('{"type":"system","subtype":"init"'))
     # Its list `skills` lacks those without a description, its commands those that people cannot call.
-    told, prompt = json.loads(start), question.model.prompt()
-    catalog = (prompt or "").partition("for use with the Skill tool:")[2].lstrip("\n").partition("\n\n")[0]
+    told, prompt = json.loads(start), question.told()
+    catalog = prompt.partition("for use with the Skill tool:")[2].lstrip("\n").partition("\n\n")[0]
     listed = {*told["slash_commands"], *re.findall(r"(?m)^- ([^:\n]+?)(?: \([^()\n]*\))?(?::|$)", catalog)}
     return Answer([Entry(name) for name in listed], prompt)
 
@@ -169,7 +176,7 @@ def _codex(question: Question) -> Answer:
     provider = f'model_providers.stub={{name="stub",base_url="{question.model.url}/v1",wire_api="responses"}}'
     words = ("exec", "--skip-git-repo-check", "-c", "model_provider=stub", "-c", provider, QUESTION)
     return Answer(
-        [entry for entry in entries if "/skills/.system/" not in str(entry.path)],
+        [entry for entry in entries if "/.system/" not in str(entry.path)],
         question.prompt(question.program, *words, env={"OPENAI_API_KEY": "placeholder"}),
     )
 
@@ -206,7 +213,11 @@ def _gemini(question: Question) -> Answer:
     value.setdefault("security", {}).setdefault("auth", {})["selectedType"] = "gemini-api-key"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(json.dumps(value))
-    return Answer(entries, question.prompt(question.program, "-p", QUESTION, env=env))
+    try:
+        return Answer(entries, question.prompt(question.program, "-p", QUESTION, env=env))
+    except LookupError:
+        # With some records of trust it does not start.
+        return Answer(entries)
 
 
 def _goose(question: Question) -> Answer:
@@ -253,7 +264,7 @@ def _pi(question: Question) -> Answer:
     entries = [
         Entry(one["name"].removeprefix("skill:"), one["sourceInfo"]["path"], one.get("description")) for one in commands
     ]
-    return Answer(entries, question.model.prompt())
+    return Answer(entries, question.told())
 
 
 _OH_MY_PI = """
@@ -282,13 +293,34 @@ def _oh_my_pi(question: Question) -> Answer:
     return Answer([Entry(**one) for one in json.loads(line[7:])])
 
 
+_CODELIA = """
+import { pathToFileURL } from "node:url";
+const { SkillsResolver } = await import(pathToFileURL(process.argv[2]).href);
+const config = { enabled: true, initial: { maxEntries: 200, maxBytes: 32 * 1024 } };
+const resolver = await SkillsResolver.create({ workingDir: process.cwd(), config });
+const { skills } = await resolver.getCatalog();
+console.log("SKILLS " + JSON.stringify({ skills, prompt: await resolver.buildInitialContext() }));
+"""
+"""Loads skills as the program does when a session starts, with its own limits; it is not in the npm registry."""
+
+
+def _codelia(question: Question) -> Answer:
+    script = question.home.parent / "list-skills.ts"
+    script.write_text(_CODELIA)
+    bun = question.bins / "bun/node_modules/.bin/bun"
+    out = question.run(str(bun), "run", str(script), question.program)
+    found = json.loads(next(line for line in out.splitlines() if line.startswith("SKILLS "))[7:])
+    entries = [Entry(one["name"], one["path"], one["description"]) for one in found["skills"]]
+    return Answer(entries, found["prompt"] or "")
+
+
 def _copilot(question: Question) -> Answer:
     quiet = {"COPILOT_AUTO_UPDATE": "false", "COPILOT_OFFLINE": "true"}
     skills = _json_list(question.run(question.program, "skill", "list", "--json", env=quiet))
     entries = [
         Entry(one["name"], f"{one['path']}/SKILL.md", one.get("description"))
         for one in skills
-        if one["source"] != "builtin"
+        if one["source"] != "builtin" and one.get("enabled", True)
     ]
     env = {
         **quiet,
@@ -342,9 +374,9 @@ def _kimi(question: Question) -> Answer:
 def _cline(question: Question) -> Answer:
     question.run(question.program, "auth", "openai", "-k", "x", "-m", "m", "-b", f"{question.model.url}/v1")
     prompt = question.prompt(question.program, "--json", "-P", "openai", QUESTION)
-    found = re.search(r"Available skills: (.*?)\.(?:\n|$)", prompt or "")
+    found = re.search(r"Available skills: (.*?)\.(?:\n|$)", prompt)
     names = found[1].split(", ") if found else []
-    return Answer([Entry(name) for name in names if name] if prompt is not None else None)
+    return Answer([Entry(name) for name in names if name])
 
 
 # Programs -----------------------------------------------------------------------------------------
@@ -353,7 +385,8 @@ def _cline(question: Question) -> Answer:
 class Program(NamedTuple):
     """A package of the npm registry, the program in it, and how that is asked.
 
-    `lists_all`: its list also has what its settings turn off.
+    `lists_all`: its list also has what its settings turn off. `is_source`: there is no package, but a checkout of this
+    commit.
     """
 
     package: str
@@ -361,6 +394,7 @@ class Program(NamedTuple):
     ask: Callable[[Question], Answer]
     lists_all: bool = False
     is_unpacked: bool = False
+    is_source: bool = False
 
     @property
     def version(self) -> str:
@@ -383,6 +417,7 @@ PROGRAMS: Mapping[str, Program] = {
     # Some packages on which it says it depends are not published: its bundle needs none of them.
     "pi": Program("@earendil-works/pi-coding-agent@1.5.0", "package/dist/bundle/cli.js", _pi, is_unpacked=True),
     "oh-my-pi": Program("@oh-my-pi/pi-coding-agent@18.2.3", "node_modules/@oh-my-pi/pi-coding-agent", _oh_my_pi),
+    "codelia": Program("codelia@3fe5dc9", "packages/runtime/src/skills/resolver.ts", _codelia, is_source=True),
     "copilot-cli": Program("@github/copilot@1.0.102", _bin("copilot"), _copilot),
     "openskills": Program("openskills@1.5.0", _bin("openskills"), _openskills),
     "amp": Program("@sourcegraph/amp@0.0.1790142911-g7618fb", _bin("amp"), _amp),
@@ -409,7 +444,7 @@ def install(hosts: Sequence[str], bins: Path) -> Iterator[str]:
             yield f"{folder}: {package} could not be installed"
     for host in hosts:
         program = PROGRAMS[host]
-        if find_program(host, bins) is None:
+        if find_program(host, bins) is None and not program.is_source:
             get = _npm_unpack if program.is_unpacked else _npm_install
             if not get(program.package, bins / host):
                 yield f"{host}: {program.package} could not be installed"

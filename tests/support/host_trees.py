@@ -29,6 +29,7 @@ __all__ = [
     "draw_trees",
     "every_place",
     "every_text",
+    "many_skills",
     "one_name_everywhere",
     "put_tree",
 ]
@@ -350,8 +351,29 @@ def _tree(host: str, number: int, chance: random.Random) -> Drawn:
             puts += added
             skills += [put.path for put in added if put.path.endswith(("/SKILL.md", "/skill.md"))]
             kinds |= {place, text}
+    if chance.random() < 0.06:
+        crowd = _crowd(_own_root(host, layout, chance.choice(["project", "user"]), chance), chance)
+        if _fits(crowd, puts):
+            puts += crowd
+            skills += [put.path for put in crowd]
+            kinds.add("many skills")
     title = f"{number}: {layout_name}, {setting_name}; {', '.join(sorted(kinds - {layout_name, setting_name}))}"
     return Drawn(title, tuple(puts), tuple(skills), layout.cwd, setting.env, setting.trusted, frozenset(kinds))
+
+
+def _crowd(root: str, chance: random.Random) -> list[Put]:
+    """Return so many skills, with descriptions of such a length, that some hosts have no room for all of them."""
+    count, most = chance.choice([(30, 900), (80, 400), (150, 120), (300, 200), (300, 20)])
+    return [
+        Put(f"{root}/crowd-{index}/SKILL.md", _long_text(f"crowd-{index}", _mark(index + 100), chance.randint(0, most)))
+        for index in range(count)
+    ]
+
+
+def _long_text(name: str, mark: str, more: int) -> bytes:
+    """Return a plain text whose description is longer by so many characters."""
+    filler = ("lorem ipsum dolor sit amet " * (more // 27 + 1))[:more].rstrip()
+    return _text("name: NAME\ndescription: SAYS MORE\n".replace("MORE", filler))(name, mark)
 
 
 def _mark(index: int) -> str:
@@ -424,6 +446,17 @@ def every_text(host: str) -> Iterator[Drawn]:
         puts = [Put(path, TEXTS[kind](f"text-{index}", _mark(index))) for index, (kind, path) in enumerate(slots)]
         skills = tuple(put.path for put in puts)
         yield Drawn(f"every text in {root}", (*_layout(layout), *puts), skills, layout.cwd)
+
+
+def many_skills(host: str) -> Iterator[Drawn]:
+    """Yield trees of a project root of a host with ever more skills, and ever longer descriptions."""
+    layout = LAYOUTS["repository"]
+    root = f"{layout.cwd}/{_project_roots(host)[0]}"
+    for count, length in ((20, 900), (60, 100), (80, 400), (200, 60), (300, 250)):
+        texts = [_long_text(f"crowd-{index}", _mark(index + 100), length + index % 7) for index in range(count)]
+        puts = [Put(f"{root}/crowd-{index}/SKILL.md", text) for index, text in enumerate(texts)]
+        skills = tuple(put.path for put in puts)
+        yield Drawn(f"{count} skills of {length} characters", (*_layout(layout), *puts), skills, layout.cwd)
 
 
 def every_place(host: str) -> Iterator[Drawn]:

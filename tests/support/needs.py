@@ -26,7 +26,7 @@ needs_tmux = pytest.mark.skipif(
 )
 
 needs_native = pytest.mark.skipif(
-    "native" not in REQUIRED and files._native_core() is None, reason="needs the extension: it was not built"
+    "native" not in REQUIRED and files.native_core() is None, reason="needs the extension: it was not built"
 )
 
 needs_checkout = pytest.mark.skipif(
@@ -37,7 +37,7 @@ needs_checkout = pytest.mark.skipif(
 def is_absent(package: str) -> bool:
     """Return True if a package, or a part of one such as `google.adk`, is not installed."""
     if package == "native":
-        return files._native_core() is None
+        return files.native_core() is None
     try:
         return find_spec(package) is None
     except ModuleNotFoundError:

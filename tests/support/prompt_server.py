@@ -27,9 +27,16 @@ class PromptServer:
         """Return every text of the request that carries the question and the tools; None before it came."""
         for request in self.requests:
             texts = list(_texts(request))
-            if isinstance(request, dict) and request.get("tools") and any(QUESTION in text for text in texts):
+            if isinstance(request, dict) and _has_tools(request) and any(QUESTION in text for text in texts):
                 return "\n\n".join(texts)
         return None
+
+
+def _has_tools(request: dict[str, Any]) -> bool:
+    """Return true if a request has tools, itself or in one of its inputs."""
+    inputs = request.get("input")
+    inner = inputs if isinstance(inputs, list) else []
+    return any(isinstance(one, dict) and one.get("tools") for one in (request, *inner))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -14,7 +14,8 @@ from skillshelf.adapters.loaders import Skill, SkillDiscovery
 from skillshelf.adapters.registry import RegistryBackedShelf, SkillRegistry, active_skills_prompt, skills_of
 from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
-from skillshelf.config.settings import Settings
+from skillshelf.config.settings import Settings, load_system_policy, with_system_policy
+from skillshelf.core.environment import make_environment
 from skillshelf.core.records import NamedTuple
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.journal.events import ANSWER_CUT
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.toolsets import AbstractToolset
+
+    from skillshelf.journal.otlp import EventExporter
 
 __all__ = [
     "AgentConfiguration",
@@ -136,6 +139,8 @@ class AgentSession:
         journal: str | os.PathLike[str] | None = None,
         preload: Iterable[str] = (),
         keep: bool = False,
+        rotate: str | Mapping[str, Any] | None = None,
+        otlp: "str | EventExporter | None" = None,
         on_event: OnEvent | None = None,
     ) -> "AgentSession":
         """Find the skills and start the conversation.
@@ -151,7 +156,8 @@ class AgentSession:
         def begin() -> AgentSession:
             registry = _registry_of(configuration)
             if registry is None:
-                rules = make_policy(policy, Settings())
+                above = load_system_policy(make_environment(None, None, None))
+                rules = make_policy(policy, with_system_policy(Settings(), above))
                 return cls(
                     configuration, None, None, lambda tool, given: decide_tool(rules, tool, given, ()), permission
                 )
@@ -165,6 +171,8 @@ class AgentSession:
                 confirm=confirm or _confirm_of(configuration.permission),
                 preload=preload,
                 keep=keep,
+                rotate=rotate,
+                otlp=otlp,
                 on_event=on_event,
                 # What the model has is in its messages: a turn may be aborted, and a history trimmed.
                 memory="messages",

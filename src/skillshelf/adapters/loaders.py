@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from skillshelf.catalog import build as catalogs
+from skillshelf.catalog.build_context import require_allowed
 from skillshelf.catalog.discovery import SKILL_FILE, discover
 from skillshelf.catalog.document import ParsedFrontmatter, body, has_frontmatter_end, parse
 from skillshelf.catalog.rules import check, placed
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.config.profile import Profile, RootRule
-from skillshelf.config.settings import SWITCHES, Settings
+from skillshelf.config.settings import SWITCHES, Settings, load_system_policy, with_system_policy
 from skillshelf.core import files
 from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
@@ -28,6 +29,7 @@ from skillshelf.errors import (
     ValidationFailed,
     YamlParsingError,
 )
+from skillshelf.session.system_rules import require_usable
 from skillshelf.shelf import open_shelf
 
 __all__ = ["Skill", "SkillDiscovery", "SkillLoader", "SkillMeta", "discover_skills", "discover_skills_from_dir"]
@@ -113,6 +115,7 @@ class SkillLoader:
         path = os.path.abspath(os.fspath(directory))
         head = _read_skill_file(path, whole=True)
         metadata = _metadata(parse(head.data, whole=True), path, head.mtime_ns)
+        _require_allowed(metadata.name, path)
         try:
             text = body(head.data).decode("utf-8")
         except UnicodeDecodeError as error:
@@ -254,8 +257,9 @@ def discover_skills_from_dir(dir: str | os.PathLike[str], source: str) -> Catalo
 
 def _scan(project_root: str, profile: Profile) -> Catalog:
     environment = make_environment(project_root, None, {})
-    roots = resolve_roots(profile, environment, Settings(), trust="all")
-    return catalogs.build(discover(roots.roots, profile, repository=roots.repository), roots, profile, Settings())
+    settings = with_system_policy(Settings(), load_system_policy(environment))
+    roots = resolve_roots(profile, environment, settings, trust="all")
+    return catalogs.build(discover(roots.roots, profile, repository=roots.repository), roots, profile, settings)
 
 
 def _scan_folder(folder: str, profile: Profile) -> Catalog:
@@ -312,6 +316,15 @@ def _read_skill_file(directory: str, *, whole: bool) -> _SkillFileBytes:
     if head.data is None:
         raise InvalidFormat(f"SKILL.md is a {head.kind} of {head.size} bytes, not a file within the limit")
     return _SkillFileBytes(head.data, len(head.data) >= head.size, head.stamp[3])
+
+
+def _require_allowed(name: str, directory: str) -> None:
+    """Raise PermissionDenied for a skill that the system policy forbids, or if nobody knows what it forbids."""
+    system = load_system_policy(make_environment(directory, None, {}))
+    if system.files:
+        require_usable(system)
+        path = os.path.join(directory, SKILL_FILE)
+        require_allowed(system, name, path, files.real_path(path), files.real_path(directory))
 
 
 def _metadata(document: ParsedFrontmatter, directory: str, mtime_ns: int) -> SkillMetadata:

@@ -1,7 +1,7 @@
 """The registry of skills by name, the tool that activates one, and a shelf over a registry."""
 
 import threading
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,14 @@ from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.config.profile import ToolName
+from skillshelf.config.settings import load_system_policy
+from skillshelf.core.environment import make_environment
 from skillshelf.core.text import attribute, escape_closing_tags, for_model
-from skillshelf.core.values import Catalog, Shadowed
-from skillshelf.errors import SkillNotFound
+from skillshelf.core.values import Catalog, CatalogSkill, Shadowed
+from skillshelf.errors import PermissionDenied, SkillNotFound
 from skillshelf.session.render import activated
 from skillshelf.session.session import Session
+from skillshelf.session.system_rules import require_served
 from skillshelf.session.tools import fixed_tools
 from skillshelf.shelf import Shelf, open_shelf
 
@@ -90,6 +93,7 @@ class SkillRegistry:
             known = self._skills.get(name)
             if known is None:
                 raise SkillNotFound(name)
+            self._require_served(known)
             skill = SkillLoader.load_full(known.directory_path)
             self._skills[name] = skill
             self._set_active(name, active=True)
@@ -147,7 +151,7 @@ class SkillRegistry:
 
     def generate_available_skills_prompt(self) -> str:
         """Return the listing for a system prompt; empty if there is no skill."""
-        skills = self.all_skills
+        skills = self._served(self.all_skills)
         return available_skills_with_location(
             (for_model(skill.id), for_model(skill.metadata.description), skill.skill_file_path) for skill in skills
         )
@@ -156,7 +160,35 @@ class SkillRegistry:
         """Return the full instructions of the active skills, or of those among `names`."""
         with self._lock:
             active = [self._skills[name] for name in sorted(self._active) if names is None or name in names]
-        return active_skills_prompt(active)
+        return active_skills_prompt(self._served(active))
+
+    def _served(self, skills: Sequence[Skill]) -> Sequence[Skill]:
+        """Return those of these skills that the system policy lets a model have; raise if it lets none be served."""
+        entries = _policy_entries(self) if skills else None
+        if entries is None:
+            return skills
+        return [skill for skill in skills if _denial(entries.get(skill.skill_file_path)) is None]
+
+    def _require_served(self, skill: Skill) -> None:
+        """Raise PermissionDenied for a skill that the system policy keeps from models."""
+        entries = _policy_entries(self)
+        if entries is not None and (by := _denial(entries.get(skill.skill_file_path))):
+            raise PermissionDenied(f"{skill.id} may not be used: the system policy denies it ({by})")
+
+
+def _policy_entries(registry: SkillRegistry) -> Mapping[str, CatalogSkill] | None:
+    """Return the skills of a registry by path as the system policy alone sees them; None where there is none."""
+    if not load_system_policy(make_environment("/", None, {})).files:
+        return None
+    base = open_shelf(profile=LOADER_PROFILES["registry"].name, config={})
+    shelf = RegistryBackedShelf(base, registry, discovers=False)
+    require_served(shelf)
+    return {skill.path: skill for skill in shelf.catalog.skills}
+
+
+def _denial(entry: CatalogSkill | None) -> str | None:
+    """Return who keeps a skill from models; None if they may have it, or if its author alone hides it."""
+    return entry.hidden_by if entry is not None and entry.hidden in ("denied", "untrusted") else None
 
 
 def active_skills_prompt(skills: Iterable[Skill]) -> str:
@@ -295,6 +327,13 @@ class LoaderBackedShelf(Shelf):
         """The catalog of the loader."""
         return self._loader.catalog
 
+    def renew_policy(self) -> bool:
+        """Follow the system policy if it changed since; then the loader scans again."""
+        has_changed = super().renew_policy()
+        if has_changed:
+            self._loader.scan()
+        return has_changed
+
     def refresh(self) -> bool:
         """Let the loader scan again; return True if anything changed."""
         return self._loader.refresh_if_stale()
@@ -332,7 +371,9 @@ class RegistryBackedShelf(Shelf):
             below = self._base.catalog
         else:
             below = Catalog(self.profile.name, (), (), (), (), (), (), truncated=False)
-        found = {skill.path: skill for skill in below.skills}
+        # Which roots are the user's own, whatever a policy trusts, the shelf below knows.
+        asks_below = any(file.folders_below is not None for file in self.settings.system.files)
+        found = {skill.path: skill for skill in (self._base.catalog if asks_below else below).skills}
         kept = tuple(
             found.get(skill.skill_file_path)
             or registered_skill(skill.metadata, skill.skill_file_path, self.profile, self.settings)
@@ -345,6 +386,11 @@ class RegistryBackedShelf(Shelf):
             if by_name.get(skill.name, skill.path) != skill.path
         )
         return below._replace(skills=kept, shadowed=(*below.shadowed, *replaced))
+
+    def renew_policy(self) -> bool:
+        """Follow the system policy if it changed since, as the shelf below does."""
+        self._base.renew_policy()
+        return super().renew_policy()
 
     def refresh(self) -> bool:
         """Update the registry from the shelf below; return True if the catalog has changed."""

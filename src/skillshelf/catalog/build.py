@@ -1,5 +1,6 @@
 """Build the catalog: accept candidates, filter them, resolve collisions of names, and sort."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -251,15 +252,40 @@ def _holds_back(name: str, patterns: Sequence[str]) -> bool:
 
 # Collisions ---------------------------------------------------------------------------------------
 
-Resolver = Callable[[Sequence[CatalogSkill]], Sequence[CatalogSkill]]
-"""Given all skills of one name in search order, return those that keep it."""
+Resolver = Callable[[Sequence[CatalogSkill], Sequence[Root]], Sequence[CatalogSkill]]
+"""Given all skills of one name in search order, and the roots, return those that keep it."""
 
-RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race"], Resolver] = {
-    "first": lambda same_name: same_name[:1],
-    "last": lambda same_name: same_name[-1:],
-    "keep-all": lambda same_name: same_name,
+
+def _first_and_folders(same_name: Sequence[CatalogSkill], roots: Sequence[Root]) -> Sequence[CatalogSkill]:
+    """Return the first skill, and those beside it for which the name of a folder is free: their own or the first's.
+
+    The working directory, the folders above it and the home folder are looked at one after the other.
+    """
+    # A listing from the cache parses nothing, and most names occur once.
+    from skillshelf.catalog.rules import NAME_FORMS
+
+    here = next((root.base for root in roots if root.kind == "project"), "")
+    levels = [(roots[skill.root].kind, roots[skill.root].base == here) for skill in same_name]
+    folders = [NAME_FORMS["slug"](os.path.basename(skill.dir)) for skill in same_name]
+    kept, name, holder = [same_name[0]], same_name[0].name, folders[0]
+    taken = {name}
+    for skill, level, folder in zip(same_name[1:], levels[1:], folders[1:], strict=True):
+        # A skill in the folder of that name takes it from one in another folder.
+        used = holder if folder == name else folder
+        if level == levels[0] and used not in taken:
+            kept.append(skill)
+            taken.add(used)
+            holder = name if folder == name else holder
+    return kept
+
+
+RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race", "first-and-folders"], Resolver] = {
+    "first": lambda same_name, _: same_name[:1],
+    "last": lambda same_name, _: same_name[-1:],
+    "keep-all": lambda same_name, _: same_name,
     # The winner cannot be predicted; the warning about the name says so.
-    "race": lambda same_name: same_name[:1],
+    "race": lambda same_name, _: same_name[:1],
+    "first-and-folders": _first_and_folders,
 }
 
 
@@ -303,7 +329,7 @@ def _resolve_names(skills: Sequence[CatalogSkill], context: BuildContext) -> lis
             kept.append(same_name[0])
             continue
         eligible = same_name if profile.collision == "keep-all" else _eligible(same_name, profile)
-        winners = RESOLVERS[profile.collision](eligible)
+        winners = RESOLVERS[profile.collision](eligible, context.roots)
         kept.extend(winners)
         for loser in same_name:
             if not any(loser is winner for winner in winners):

@@ -1,15 +1,16 @@
 """Hold the inputs for building a catalog, and decide which skills are hidden from a model."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.config.permission_rules import LOAD_TOOLS, PermissionRule, RuleSubject, denies
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, SettingsFile
+from skillshelf.config.system_policy import SystemPolicy, is_banned, is_required, trust_refusal
 from skillshelf.core import files
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import holds_back, is_true
+from skillshelf.core.text import fold, holds_back, is_true
 from skillshelf.core.values import (
     CacheEntry,
     CatalogSkill,
@@ -21,6 +22,7 @@ from skillshelf.core.values import (
     SkillMetadata,
     Stamp,
 )
+from skillshelf.errors import PermissionDenied
 
 if TYPE_CHECKING:
     # Neither the parser nor the rules are imported before something is parsed.
@@ -31,7 +33,8 @@ __all__ = [
     "CacheEntries",
     "Diagnostics",
     "HiddenState",
-    "denies_load",
+    "ban_on",
+    "denial_of_load",
     "hidden_by_author",
     "hidden_state",
     "is_listed",
@@ -39,7 +42,11 @@ __all__ = [
     "make_skill",
     "reaches",
     "registered_skill",
+    "require_allowed",
+    "required_by",
+    "required_first",
     "spellings",
+    "unmet",
 ]
 
 CacheEntries = Sequence[dict[str, CacheEntry]]
@@ -89,6 +96,8 @@ def make_skill(
     profile: Profile,
 ) -> CatalogSkill:
     """Return the skill of an accepted file, hidden or not as its root, the settings and its author say."""
+    if settings.system.files:
+        root = _as_policy_says(root, real_path, real_dir, settings.system)
     hidden, by = hidden_state(name, path, real_path, real_dir, fields, root, settings, profile)
     return CatalogSkill(
         name=name,
@@ -148,8 +157,15 @@ def hidden_state(
     settings: Settings,
     profile: Profile,
 ) -> HiddenState:
-    """Return whether a skill is hidden from models, why and by whom; the user's own choice comes first."""
-    if settings.disabled and is_listed(settings.disabled, name, path, real_path):
+    """Return whether a skill is hidden from models, why and by whom.
+
+    The system policy comes first, then the user's own choice, which cannot take a required skill away.
+    """
+    subject = (name, path, real_path, real_dir)
+    if settings.system.rules and (rule := _denial_from_above(subject, fields, root, settings)):
+        return HiddenState("denied", rule.system)
+    is_disabled = settings.disabled and is_listed(settings.disabled, name, path, real_path)
+    if is_disabled and not (settings.system.files and required_by(settings.system, *subject)):
         by = settings.said_by("skills.disabled", lambda file: is_listed(file.disabled, name, path, real_path))
         return HiddenState("disabled", by)
     if not root.trusted:
@@ -158,13 +174,19 @@ def hidden_state(
         if stranger and own and is_listed(stranger.disabled, name, path, real_path):
             return HiddenState("disabled", f"{stranger.path}: skills.disabled")
         return HiddenState("untrusted", root.untrusted_by)
-    subject = (name, path, real_path, real_dir)
-    if settings.deny and denies_load(settings.deny, *subject):
-        by = settings.said_by("permissions.deny", lambda file: denies_load(file.deny, *subject))
+    if settings.deny and denial_of_load(settings.deny, *subject):
+        by = settings.said_by("permissions.deny", lambda file: bool(denial_of_load(file.deny, *subject)))
         return HiddenState("denied", by)
     if hidden := hidden_by_author(fields, profile):
         return HiddenState(hidden, f"{path}: {_author_field(fields, profile)}")
     return _SHOWN
+
+
+def _denial_from_above(
+    subject: tuple[str, str, str, str], fields: Mapping[str, Any], root: Root, settings: Settings
+) -> PermissionRule | None:
+    declared = fields.get("name")
+    return denial_of_load(settings.system.rules, *subject, trusted=root.trusted, declared=declared)
 
 
 def reaches(stranger: SettingsFile, trusted: bool, real_path: str) -> bool:
@@ -172,17 +194,97 @@ def reaches(stranger: SettingsFile, trusted: bool, real_path: str) -> bool:
     return not trusted and files.is_inside(real_path, stranger.within)
 
 
-def denies_load(rules: Sequence[PermissionRule], name: str, path: str, real_path: str, real_dir: str) -> bool:
-    """Return whether rules deny the load of a skill that the user trusts."""
+def _as_policy_says(root: Root, real_path: str, real_dir: str, system: SystemPolicy) -> Root:
+    """Return a root as it counts for one skill: a link may lead to where the system policy lets nobody trust."""
+    inside = root.real_path is not None and all(files.is_inside(one, root.real_path) for one in (real_path, real_dir))
+    by = None if inside else trust_refusal(system, real_path, real_dir)
+    return root._replace(trusted=False, untrusted_by=by) if by else root
 
+
+def denial_of_load(
+    rules: Sequence[PermissionRule],
+    name: str,
+    path: str,
+    real_path: str,
+    real_dir: str,
+    *,
+    trusted: bool = True,
+    declared: object = None,
+) -> PermissionRule | None:
+    """Return the first of the rules that denies the load of a skill, or None."""
+    subject = RuleSubject(name, path, real_path, real_dir, trusted, _tree_of(real_dir), declared)
+    return next((rule for rule in rules if denies(rule, LOAD_TOOLS, subject)), None)
+
+
+def required_by(system: SystemPolicy, name: str, path: str, real_path: str, real_dir: str) -> str | None:
+    """Return the file and key that require a skill, or None."""
+    tree = _tree_of(real_dir)
+    subject = (name, path, real_path, real_dir, tree)
+    return next((one.by for one in system.required if is_required(one.entry, *subject)), None)
+
+
+def _tree_of(real_dir: str) -> Callable[[], str | None]:
     def tree() -> str | None:
         # Imported here: only a rule that names files needs their digest.
         from skillshelf.catalog.tree import skill_tree
 
         return skill_tree(real_dir).digest
 
-    subject = RuleSubject(name, path, real_path, real_dir, trusted=True, tree=tree)
-    return any(denies(rule, LOAD_TOOLS, subject) for rule in rules)
+    return tree
+
+
+def ban_on(
+    system: SystemPolicy, name: str, path: str, real_path: str, real_dir: str, *, declared: object = None
+) -> str | None:
+    """Return the file and key that forbid a skill to everybody, or None."""
+    rules = [rule for rule in system.rules if is_banned(rule.system)]
+    rule = denial_of_load(rules, name, path, real_path, real_dir, declared=declared) if rules else None
+    return rule.system if rule else None
+
+
+def require_allowed(
+    system: SystemPolicy, name: str, path: str, real_path: str, real_dir: str, *, declared: object = None
+) -> None:
+    """Raise PermissionDenied for a skill that the policy forbids to everybody."""
+    if by := ban_on(system, name, path, real_path, real_dir, declared=declared):
+        raise PermissionDenied(f"{name} may not be used: the system policy denies it ({by})")
+
+
+def unmet(skills: Iterable[CatalogSkill], system: SystemPolicy) -> list[Diagnostic]:
+    """Return an error for each skill that the system policy requires and that models are not told of."""
+    required = system.required
+    if not required:
+        return []
+    found = [(skill, _tree_of(skill.real_dir)) for skill in skills]
+    errors = []
+    for entry, by in required:
+        meant = [s for s, tree in found if is_required(entry, s.name, s.path, s.real_path, s.real_dir, tree)]
+        if any(skill.hidden is None for skill in meant):
+            continue
+        what = f"is hidden as {meant[0].hidden} by {meant[0].hidden_by}" if meant else "is missing"
+        message = f"the required skill {fold(entry)} {what} ({by})"
+        errors.append(Diagnostic(meant[0].path if meant else by.rpartition(": ")[0], "policy-required", message))
+    return errors
+
+
+def required_first(skills: Sequence[CatalogSkill], system: SystemPolicy) -> tuple[Sequence[CatalogSkill], int]:
+    """Return skills for a catalog text, those first that the policy requires, and how many of these models are told of.
+
+    A budget that has no room for all skills then leaves out others. A tree has no place in the order: a text depends on
+    what a session knows of its skills, and not on their files.
+    """
+    entries = [one.entry for one in system.required if not one.entry.startswith("sha256:")]
+    if not entries:
+        return skills, 0
+
+    def is_meant(skill: CatalogSkill) -> bool:
+        subject = (skill.name, skill.path, skill.real_path, skill.real_dir, lambda: None)
+        return skill.hidden is None and any(is_required(entry, *subject) for entry in entries)
+
+    meant = [is_meant(skill) for skill in skills]
+    first = [skill for skill, required in zip(skills, meant, strict=True) if required]
+    others = [skill for skill, required in zip(skills, meant, strict=True) if not required]
+    return (*first, *others), len(first)
 
 
 def hidden_by_author(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:

@@ -83,20 +83,24 @@ def discover(
     only: Mapping[str, Collection[str]] | None = None,
     record: ScanRecord | None = None,
     read: ReadHead = read_skill_head,
+    settled: Collection[str] = frozenset(),
 ) -> Iterator[Found]:
     """Yield everything below the roots, root by root in order.
 
     `account` also reports files in folders that no skill counts in. A file with a `cached` entry that has not changed
     since is not read again. `heads` keeps what was read, by real path, so that several profiles can scan one disk.
     With `only`, no folder is listed: it gives the names to visit in each folder, by the folder's path. `record` takes
-    in everything that the walk depends on. `read` may read more of each file than discovery needs.
+    in everything that the walk depends on. `read` may read more of each file than discovery needs. Folders in
+    `settled`, by their real paths, are not entered: another walk has done that.
     """
     record = record or ScanRecord(0)
     reachable = [repository, *(root.real_path for root in roots if root.real_path)]
     seen: set[str] = set()
     for index, root in enumerate(roots):
         if root.real_path is not None:
-            yield from _Walk(index, root, profile, reachable, seen, account, cached, heads, only, record, read).run()
+            walk = _Walk(index, root, profile, reachable, seen, account, cached, heads, only, record, read)
+            walk.settled = settled
+            yield from walk.run()
 
 
 class RootContents(NamedTuple):
@@ -191,6 +195,7 @@ class _Walk:
         self.too_deep = 0
         self.followed: set[str] = set()
         self.heads = heads
+        self.settled: Collection[str] = frozenset()
         self.only = only
         self.listed: Mapping[str, Sequence[tuple[str, bool]]] = {}
         self.read = read
@@ -290,7 +295,12 @@ class _Walk:
     def _entries(self, folder: int, frame: _WalkFrame) -> Sequence[tuple[str, bool]]:
         if (known := self.listed.get(frame.path)) is not None:
             return known
-        return files.entries_in(folder) if self.only is None else self._named(folder, self.only, frame)
+        if self.only is not None:
+            return self._named(folder, self.only, frame)
+        entries = files.entries_in(folder)
+        if not self.settled:
+            return entries
+        return [entry for entry in entries if f"{frame.real_path}/{entry[0]}" not in self.settled]
 
     def _named(self, folder: int, only: Mapping[str, Collection[str]], frame: _WalkFrame) -> list[tuple[str, bool]]:
         """Return those of the names in `only` that exist in a folder, each with whether it is a folder."""

@@ -96,6 +96,28 @@ class DiskState(NamedTuple):
         groups[at] = groups[at].updated({files.path_bytes(name) for name in names}, added)
         return DiskState(tuple(groups), self.links, tuple(listings.items()))
 
+    def without(self, real_paths: Collection[str]) -> "DiskState":
+        """Return the state without the stamps at some real paths."""
+        groups = []
+        for group in self.groups:
+            prefix, size = f"{group.folder.rstrip('/')}/", files.STAMP_BYTES
+            paths = group.paths.split(b"\0")
+            names = (path.decode("utf-8", "surrogateescape") for path in paths)
+            kept = [at for at, name in enumerate(names) if prefix + name not in real_paths]
+            if kept:
+                stamps = b"".join(group.stamps[at * size : (at + 1) * size] for at in kept)
+                groups.append(_Group(group.folder, b"\0".join(paths[at] for at in kept), stamps))
+        return self._replace(groups=tuple(groups))
+
+    def joined(self, other: "DiskState") -> "DiskState":
+        """Return the state of all that this one or another one knows."""
+        return DiskState(self.groups + other.groups, self.links + other.links, self.listings + other.listings)
+
+    @property
+    def size(self) -> int:
+        """The number of entries and links that are looked at."""
+        return sum(group.paths.count(b"\0") + 1 for group in self.groups) + len(self.links)
+
     def encoded(self) -> bytes:
         """Return the bytes from which `decoded` makes an equal state."""
         return marshal.dumps((tuple(map(tuple, self.groups)), self.links, self.listings))

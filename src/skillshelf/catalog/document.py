@@ -70,12 +70,13 @@ class ParseOptions(NamedTuple):
     frontmatter_blanks: Literal["keep", "strip"] = "keep"
     line_ends: Literal["lf", "any"] = "lf"
     body_text: Literal["any", "utf-8"] = "any"
+    empty_file: Literal["text", "no-bytes", "blanks", "no-body"] = "text"
     typed: tuple[FieldType, ...] = ()
 
 
 def parse_options(profile: Profile) -> ParseOptions:
     """Return the options that a profile parses with."""
-    typed = tuple(one for one in profile.types if one.otherwise != "reject")
+    typed = tuple(one for one in profile.types if one.otherwise in ("ignore", "text"))
     return ParseOptions._make([*(getattr(profile, name) for name in ParseOptions._fields[:-1]), typed])
 
 
@@ -121,6 +122,9 @@ def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) 
     """Return the document that begins with these bytes; `whole` says that there are no more."""
     if options.line_ends == "any" and b"\r" in head:
         head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if whole and _is_empty(head, options):
+        what = "no text follows the frontmatter" if head.strip() else "the file has no text"
+        return _broken(Finding("file-empty", what, 1, 1))
     if options.closing_fence == "end":
         return _read(head.decode("utf-8", "replace"), (), options)
     if options.opening_fence == "anywhere":
@@ -146,6 +150,13 @@ def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) 
     return _finished(_read(text, findings, options), options)
 
 
+def _is_empty(head: bytes, options: ParseOptions) -> bool:
+    """Return whether a file is one that is left out because it has no text."""
+    if options.empty_file == "no-body":
+        return not body(head).strip()
+    return options.empty_file != "text" and not (head if options.empty_file == "no-bytes" else head.strip())
+
+
 def parse_again(
     plain: ParsedFrontmatter, head: bytes, *, whole: bool, options: ParseOptions
 ) -> ParsedFrontmatter | None:
@@ -155,7 +166,7 @@ def parse_again(
     """
     if not plain.text or not head.startswith(b"---\n") or "---" in plain.text or b"\r" in head:
         return None
-    if options.closing_fence == "end":
+    if options.closing_fence == "end" or (whole and _is_empty(head, options)):
         return None
     document = plain
     is_indented = options.frontmatter_blanks == "strip" and plain.text[:1].isspace()

@@ -1,8 +1,9 @@
 """Count what models are not told: skills of an untrusted project, and what the project's own file takes away."""
 
-from skillshelf.catalog.build_context import denies_load, is_listed
+from skillshelf.catalog.build_context import denial_of_load, is_listed
 from skillshelf.config.permission_rules import denies_name
 from skillshelf.config.settings import Settings, SettingsFile
+from skillshelf.config.system_policy import is_kept_untrusted
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import hidden_skills_note, matches_folded_glob, matches_glob, plural, visible
 from skillshelf.core.values import Catalog, CatalogSkill
@@ -22,10 +23,15 @@ class HeldBack(NamedTuple):
     taken: tuple[str, ...] = ()
     everything: bool = False
     narrows: tuple[str, ...] = ()
+    from_above: tuple[str, ...] = ()
+    """For each skill that the system policy lets nobody trust, the file and key that say so."""
 
     def for_user(self) -> str:
         """Return one line for a person, empty if nothing is held back: how much, by whom, and how to allow it."""
         parts = [hidden_skills_note(self.untrusted, visible(self.folder))] if self.untrusted else []
+        if self.from_above:
+            count = plural(len(self.from_above), "skill")
+            parts.append(f"{count} hidden: the system policy trusts no folder here ({visible(self.from_above[0])})")
         if self.file is not None and self.file.problem:
             parts.append(f"{visible(self.file.path)} cannot be used, so no skill of this project can be loaded")
         if self.file is not None and (effects := self._effects(self._named())):
@@ -63,7 +69,12 @@ class HeldBack(NamedTuple):
 
 def held_back(catalog: Catalog, settings: Settings, folder: str) -> HeldBack:
     """Return what is held back from models in a catalog of these settings; `folder` is the one to trust."""
-    untrusted = sum(skill.hidden == "untrusted" for skill in catalog.skills)
+    hidden = [skill.hidden_by for skill in catalog.skills if skill.hidden == "untrusted"]
+    above = tuple(by for by in hidden if by is not None and is_kept_untrusted(by))
+    return _held_back(catalog, settings, folder, len(hidden) - len(above))._replace(from_above=above)
+
+
+def _held_back(catalog: Catalog, settings: Settings, folder: str, untrusted: int) -> HeldBack:
     file = settings.project_file
     if file is None:
         return HeldBack(untrusted, folder)
@@ -104,5 +115,5 @@ def _would_take(file: SettingsFile, skill: CatalogSkill) -> bool:
         is_listed(file.disabled, skill.name, skill.path, skill.real_path)
         or any(matches_folded_glob(skill.name, pattern) for pattern in file.ignored)
         or (bool(file.include) and not any(matches_glob(skill.name, pattern) for pattern in file.include))
-        or denies_load(file.deny, skill.name, skill.path, skill.real_path, skill.real_dir)
+        or bool(denial_of_load(file.deny, skill.name, skill.path, skill.real_path, skill.real_dir))
     )

@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.config.profile import Profile, SettingForm, SettingRule, Syntax
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
-from skillshelf.core.environment import Environment, below_home, expand
+from skillshelf.core.environment import Environment, below_home, expand, main_repository
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
@@ -216,14 +216,14 @@ def _is_recorded(profile: Profile, where: SettingsContext) -> bool:
     record = read_settings(path, profile.trust_syntax, environment)
     if not isinstance(record, Mapping):
         raise UnreadableSettings(_shown(path, environment), "it is not a table of folders")
-    rules = []
+    rules, project = [], main_repository(where.chain[-1])
     for folder, value in _recorded(record, profile.trust_key):
         level = profile.trust_levels.get(value if isinstance(value, str) else str(value).lower())
         if level is None:
             raise UnreadableSettings(_shown(path, environment), f"{value!r} for {folder} is not a known trust level")
         top = os.path.dirname(folder) if level == "parent" else folder
         top = files.real_path(top) if profile.trust_paths == "real" else top
-        is_meant = top == where.chain[-1] if profile.trust_at == "project" else files.is_inside(environment.cwd, top)
+        is_meant = top == project if profile.trust_at == "project" else files.is_inside(environment.cwd, top)
         if level != "none" and is_meant:
             rules.append((len(folder), level))
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"

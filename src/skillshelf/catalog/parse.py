@@ -8,7 +8,7 @@ from typing import Any
 from skillshelf.catalog.build_context import BuildContext, Diagnostics, hidden_state, make_skill
 from skillshelf.catalog.discovery import Repeat
 from skillshelf.catalog.document import ParsedFrontmatter, body, parse, parse_options
-from skillshelf.catalog.rules import check, description_of, name_of, placed
+from skillshelf.catalog.rules import check, description_of, is_kept_empty, name_of, placed
 from skillshelf.config.profile import DescriptionSource, Profile
 from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, RejectedFile, Root, Shadowed
 
@@ -54,8 +54,8 @@ def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill
 
 def _described(fields: Mapping[str, Any], head: bytes, profile: Profile) -> str:
     """Return the description of a skill, with the other fields that a profile adds to it, or what stands in for it."""
-    description = description_of(fields)
-    is_kept = profile.empty_description == "kept" and isinstance(fields.get("description"), str)
+    is_kept = is_kept_empty(fields.get("description"), profile)
+    description = "" if is_kept and profile.empty_description == "of-other-types" else description_of(fields)
     if not description and not is_kept and profile.description_from in DESCRIPTIONS:
         # Only a line feed ends a line there.
         lines = [" ".join(line.split()) for line in body(head).decode("utf-8", "replace").split("\n")]

@@ -232,7 +232,7 @@ _RULES = (
 
 
 def _skills_context(context: PromptContext) -> CatalogText:
-    """List the skills of the context, as many as fit: the bytes of the frame count."""
+    """List the skills of the context, as many as fit: the bytes of the frame count in most profiles."""
     blocks = [
         "\n".join(
             [
@@ -248,9 +248,11 @@ def _skills_context(context: PromptContext) -> CatalogText:
     ]
     sizes = [0, *accumulate(_bytes_in(block) + 1 for block in blocks)]
     number = len(context.skills)
+    has_frame = context.profile.budget_frame == "counts"
     for rules in (_RULES, ()):
         for count in range(len(blocks), -1, -1):
-            if _bytes_in(_skills_element([], number - count, rules)) + sizes[count] <= context.most("bytes"):
+            frame = _bytes_in(_skills_element([], number - count, rules)) if has_frame else 0
+            if frame + sizes[count] <= context.most("bytes"):
                 text = _skills_element(blocks[:count], number - count, rules)
                 return CatalogText(text, count, number - count, truncated=count < number)
     return CatalogText("", 0, number, truncated=True)
@@ -396,6 +398,7 @@ class _Bullet(NamedTuple):
     description: str
     file: str
     skill: CatalogSkill | None = None
+    is_last: bool = False
 
     @property
     def path(self) -> str:
@@ -404,7 +407,7 @@ class _Bullet(NamedTuple):
 
     def line(self, length: int | None = None) -> str:
         """Return the line of a skill with its description cut to a length; without description at 0."""
-        text = self.description if length is None else cut(self.description, length) if length else ""
+        text = self.description[:length]
         file = f" (file: {self.file})" if self.file else ""
         return f"- {fold(self.name)}{': ' if text else ''}{text}{file}"
 
@@ -419,7 +422,7 @@ def _bundled(profile: Profile) -> list[_Bullet]:
     """Return lines as long as those of the skills that come with a host."""
     with_file = profile.catalog_form == "bullets-with-file"
     return [
-        _Bullet(name, "x" * length, f"r0/{name}/SKILL.md" if with_file else "")
+        _Bullet(*(name, "x" * length, f"r0/{name}/SKILL.md" if with_file else ""), is_last=name in profile.bundled_last)
         for name, length in profile.bundled.items()
     ]
 
@@ -435,7 +438,11 @@ def _size_in_tokens(lines: Sequence[str]) -> int:
 
 _SizeOfLines = Callable[[Sequence[str]], int]
 
-SIZES_OF_LINES: Mapping[BudgetUnit, _SizeOfLines] = {"chars": _size, "token-lines": _size_in_tokens}
+SIZES_OF_LINES: Mapping[BudgetUnit, _SizeOfLines] = {
+    "chars": _size,
+    "joined-chars": lambda lines: _size(lines) - 1,
+    "token-lines": _size_in_tokens,
+}
 
 
 def _shorten_all(
@@ -470,11 +477,30 @@ def _drop_descriptions(
     return lines, tuple(dropped)
 
 
+def _fill(bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], most: float, size: _SizeOfLines) -> _Overflowed:
+    """Keep every name, and each description for which there is room after those before it.
+
+    Bundled skills keep theirs, but the last of them, which come after all others.
+    """
+    around = [bullet.line(0 if bullet.is_last else None) for bullet in bundled]
+    room = most - size([*around, *(bullet.line(0) for bullet in bullets)])
+    lines, dropped = [], []
+    for bullet in bullets:
+        # What stands between name and description is not asked for, but taken.
+        if not bullet.description or len(bullet.description) <= room:
+            room -= size([bullet.line()]) - size([bullet.line(0)])
+            lines.append(bullet.line())
+        else:
+            dropped.append(bullet.path)
+            lines.append(bullet.line(0))
+    return lines, tuple(dropped)
+
+
 OVERFLOWS: Mapping[str, Callable[[Sequence[_Bullet], Sequence[_Bullet], float, _SizeOfLines], _Overflowed]] = {
     "none": lambda bullets, bundled, most, size: ([bullet.line() for bullet in bullets], ()),
     "shorten": _shorten_all,
     "drop-descriptions": _drop_descriptions,
-    "drop-least-used": _drop_descriptions,
+    "drop-least-used": _fill,
 }
 
 
@@ -643,6 +669,8 @@ def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | 
     profile, skills = context.profile, context.skills
     if profile.catalog_form == "bullets-with-file":
         return _size_of_names(context) if OVERFLOWS[profile.overflow] is _shorten_all else None
+    if OVERFLOWS[profile.overflow] is _fill:
+        return _size_of_filled(context, texts) if profile.budget_unit == "joined-chars" else None
     if profile.budget_unit != "chars":
         return None
     names = [texts.line(skill.name) for skill in skills]
@@ -657,6 +685,24 @@ def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | 
             return CatalogSize(chars, total, len(skills), 0, tuple(dropped)) if is_dropped else None
         room, chars, total = room - added[0], chars + added[0], total + added[1]
     return CatalogSize(chars, total, len(skills), 0)
+
+
+def _size_of_filled(context: PromptContext, texts: TextSizes) -> CatalogSize:
+    """Return the size of the list that `_fill` writes."""
+    profile, skills = context.profile, context.skills
+    names = [texts.line(skill.name) for skill in skills]
+    chars, total = (sum(size[n] for size in names) + len("- \n") * len(names) - 1 for n in (0, 1))
+    added = [_size_of_description(skill, profile.description_shown, texts) for skill in skills]
+    bundled = _bundled(profile)
+    whole = chars + sum(one[0] for one in added) + _size([bullet.line() for bullet in bundled])
+    room = context.most("chars") - chars - _size([bullet.line(0 if bullet.is_last else None) for bullet in bundled])
+    dropped = []
+    for skill, (more, more_bytes) in zip(skills, added, strict=True):
+        if whole <= context.most("chars") or not more or more - len(": ") <= room:
+            room, chars, total = room - more, chars + more, total + more_bytes
+        else:
+            dropped.append(skill.path)
+    return CatalogSize(chars, total, len(skills), 0, tuple(dropped))
 
 
 def _size_of_elements(context: PromptContext, texts: TextSizes) -> CatalogSize:

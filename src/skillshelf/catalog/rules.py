@@ -14,7 +14,17 @@ from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.text import is_name
 from skillshelf.core.values import Finding
 
-__all__ = ["check", "description_of", "name_of", "placed", "split_tools", "tool_groups"]
+__all__ = [
+    "NAME_FORMS",
+    "check",
+    "description_of",
+    "is_kept_empty",
+    "name_of",
+    "placed",
+    "prevents_list",
+    "split_tools",
+    "tool_groups",
+]
 
 
 FieldRule = Callable[[Any, Profile], Iterator[Finding]]
@@ -35,7 +45,7 @@ def check(document: ParsedFrontmatter, directory: str, profile: Profile) -> list
         if rule is not None and value is not None:
             found.extend(rule(value, profile))
     for one in profile.types:
-        if one.otherwise == "reject" and one.field in fields and not _is_of(fields[one.field], one):
+        if one.otherwise in ("reject", "no-list") and one.field in fields and not _is_of(fields[one.field], one):
             found.append(Finding("field-type", f"`{one.field}` {_not_of(fields[one.field], one)}"))
     known = _field_names(profile.fields)
     if not fields.keys() <= known:
@@ -55,7 +65,9 @@ def placed(finding: Finding, document: ParsedFrontmatter) -> Finding:
 def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:
     """Return the name of a skill: the declared one, or the name of its folder."""
     declared = fields.get("name")
-    if declared is None or profile.name_source == "directory":
+    if profile.name_form == "slug":
+        directory = NAME_FORMS["slug"](directory) or directory
+    if declared is None or profile.name_source == "directory" or (declared == "" and profile.odd_name == "folder"):
         return directory
     if not isinstance(declared, str):
         if profile.odd_name == "folder":
@@ -215,7 +227,7 @@ def _description(fields: Mapping[str, Any], profile: Profile) -> Iterator[Findin
     if value is not None and not isinstance(value, str):
         yield Finding("description-type", f"`description` is {_kind(value)}; put quotes around it")
     text = description_of(fields)
-    if not text and not (isinstance(value, str) and profile.empty_description == "kept"):
+    if not text and not is_kept_empty(value, profile):
         yield Finding("description-missing", "no `description`; say what the skill does and when to use it")
     if not text:
         return
@@ -224,6 +236,13 @@ def _description(fields: Mapping[str, Any], profile: Profile) -> Iterator[Findin
         yield Finding("description-length", message)
     if not (text.isascii() and text.isprintable()):
         yield from _hidden_text("description", text)
+
+
+def is_kept_empty(value: Any, profile: Profile) -> bool:
+    """Return whether a description without text is an empty one under a profile, and not a missing one."""
+    if profile.empty_description == "of-other-types":
+        return value is not None and not isinstance(value, str)
+    return profile.empty_description == "kept" and isinstance(value, str)
 
 
 def _hidden_text(field: str, text: str) -> Iterator[Finding]:
@@ -300,6 +319,12 @@ def _is_of(value: object, one: FieldType) -> bool:
     if isinstance(value, list) and "list" in one.accepts:
         return all(isinstance(item, str) for item in value)
     return kind_of_value(value) in one.accepts
+
+
+def prevents_list(fields: Mapping[str, Any], profile: Profile) -> bool:
+    """Return whether a host lists no skill at all while one file has these fields."""
+    wrong = (one for one in profile.types if one.field in fields and not _is_of(fields[one.field], one))
+    return any(one.otherwise == "no-list" for one in wrong)
 
 
 def _not_of(value: object, one: FieldType) -> str:

@@ -75,6 +75,8 @@ class _ScanInputs(NamedTuple):
     def decide_alone(self) -> bool:
         """Whether no rule looks at other files: one that names a place follows links, one that names a tree reads."""
         denied = [rule for file in self.settings.files for rule in file.deny]
+        if self.settings.system.looks_at_files:
+            return False
         return not any(rule.path or rule.tree for rule in (*self.settings.deny, *denied))
 
     def key(self, roots: Roots) -> str:

@@ -1,11 +1,12 @@
 """Resolve the search roots of a profile: which folders, in which order, and how far to trust each."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.config.profile import Base, HomeRule, PluginRule, Profile, RootRule, how_to_allow
 from skillshelf.config.settings import Settings, Trust, is_trusted
+from skillshelf.config.system_policy import is_home_of_account, trust_refusal
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, below_home, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
@@ -79,7 +80,7 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
     if boundary:
         top = files.real_path(expand(boundary, environment, base=environment.cwd))
     else:
-        top = find_repository(environment.cwd, markers) or _top_without_marker(profile, environment)
+        top = _repository(profile, environment, markers) or _top_without_marker(profile, environment)
     if environment.home is None and any(rule.base == "home" for rule in profile.roots):
         problems.append(
             Diagnostic("", "home-missing", "HOME is not an absolute path; skills in your home folder are not read")
@@ -91,6 +92,13 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
     host_trusts, switches = _host_settings(profile, environment, chain or (environment.cwd,), problems)
     repository = top if chain else environment.cwd
     return _RootContext(environment, settings, profile, ordered, repository, problems, host_trusts, switches, chain)
+
+
+def _repository(profile: Profile, environment: Environment, markers: Sequence[str]) -> str | None:
+    """Return the repository of the working directory; for some hosts the home folder is none."""
+    found = find_repository(environment.cwd, markers)
+    is_ignored = found is not None and profile.home_repository == "ignored" and _is_home(found, environment)
+    return None if is_ignored else found
 
 
 def _top_without_marker(profile: Profile, environment: Environment) -> str:
@@ -290,20 +298,22 @@ BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RuleFolder]]] 
 
 def _root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[str]) -> Root:
     rule, profile = named.rule, context.profile
-    trusted = _is_trusted_root(named, context, trust, homes)
+    real_path = _real_path(named, context.problems)
+    denied = _trust_denial(named, real_path, context, homes) if context.settings.system.files else None
+    trusted = denied is None and _is_trusted_root(named, context, trust, homes)
     if rule.provider:
         source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
     else:
         source = f"{rule.kind}:{named.label}" if named.label else rule.kind
     return Root(
         path=named.path,
-        real_path=_real_path(named, context.problems),
+        real_path=real_path,
         kind=rule.kind,
         scope=profile.scope_labels.get(rule.kind, rule.kind),
         source=source,
         links=profile.user_links if rule.base == "home" or named.path in homes else profile.other_links,
         trusted=trusted,
-        untrusted_by="" if trusted else _untrusted_by(context, trust),
+        untrusted_by="" if trusted else denied or _untrusted_by(context, trust),
         description_required=rule.description == "required",
         switched_off=named.off or _is_off(rule, context),
         switch=rule.switch,
@@ -342,6 +352,19 @@ def _is_trusted_root(named: _RuleFolder, context: _RootContext, trust: Trust, ho
     if trust == "all":
         return True
     return trust == "ask" and is_trusted(named.path, context.settings.trusted_folders)
+
+
+def _trust_denial(named: _RuleFolder, real_path: str | None, context: _RootContext, homes: set[str]) -> str | None:
+    """Return the file and key of the system policy that let nobody trust a root.
+
+    The roots in the home folder of the account are the user's own. A home folder that an option or a variable names is
+    any folder, and so is what a link or a variable puts in the place of such a root.
+    """
+    real = real_path or files.real_path(named.path)
+    home = context.environment.home
+    if named.path in homes and home is not None and is_home_of_account(home) and real in homes:
+        return None
+    return trust_refusal(context.settings.system, real)
 
 
 def _untrusted_by(context: _RootContext, trust: Trust) -> str:
@@ -402,7 +425,7 @@ def _bounded(roots: list[Root], context: _RootContext) -> Iterator[Root]:
     allowed.append(files.real_path(context.repository))
     for root in roots:
         real = root.real_path
-        if root.links == "follow":
+        if root.links == "follow" or context.profile.linked_root == "follow":
             yield root
         elif root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):
             message = f"the root is a link to {real}, outside the repository and every other root"

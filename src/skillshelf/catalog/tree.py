@@ -22,6 +22,7 @@ __all__ = [
     "PROBLEMS",
     "SkillTree",
     "TreeFile",
+    "covered_entries",
     "manifest_of",
     "name_problem",
     "skill_tree",
@@ -174,6 +175,11 @@ def tree_of(folder: files.Folder, *, bounded: bool = True, without_git: bool = T
         return None
     digest = tree_digest(listed)
     return SkillTree(digest, "git-folder" if git else None, len(listed), size, digest, listed)
+
+
+def covered_entries(folder: files.Folder) -> files.Tree:
+    """Return every entry of an open folder that its digest covers or refuses; raise an OSError as reading does."""
+    return _entries(folder, bounded=True, without_git=True)[0]
 
 
 def _entries(folder: files.Folder, *, bounded: bool, without_git: bool) -> tuple[files.Tree, bool]:

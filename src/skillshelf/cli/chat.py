@@ -15,7 +15,7 @@ from skillshelf.cli.views import error_line
 from skillshelf.core import files
 from skillshelf.core.console import ask, can_ask, note, screen, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.text import cut, fold, plural, visible
+from skillshelf.core.text import cut, fold, plural, trust_command, visible
 from skillshelf.errors import DONE, FAILED, ConfigurationError, SkillError
 from skillshelf.journal.events import (
     Event,
@@ -26,6 +26,7 @@ from skillshelf.journal.events import (
     SkillRead,
     ToolStarted,
 )
+from skillshelf.session.recorder import recording_options
 from skillshelf.session.render import agents_md_files, joined_agents_md
 from skillshelf.shelf import Shelf
 
@@ -107,7 +108,8 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     name = choose_model(values["model"], os.environ)
     configuration = AgentConfiguration(_instructions(shelf), usable_model(name))
-    journal = os.path.abspath(values["journal"]) if values["journal"] else None
+    recorded = recording_options(values, owned=True)
+    journal = recorded["journal"]
     talk = _Talk(shelf, name, quiet=values["json"])
     with asyncio.Runner() as runner, talk.interruptible():
         session = runner.run(
@@ -115,8 +117,7 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
                 configuration,
                 shelf=shelf,
                 confirm=talk.confirm if can_ask() else None,
-                journal=journal,
-                keep=values["keep"],
+                **recorded,
                 on_event=talk.report,
             )
         )
@@ -125,8 +126,9 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
             status = talk.answer_once(once) if once is not None else talk.until_left()
         finally:
             talk.end()
-            if session.session is not None and (problem := session.session.journal_problem):
-                note(problem)
+            if session.session is not None:
+                for problem in filter(None, (session.session.journal_problem, session.session.journal_notice)):
+                    note(problem)
             if journal:
                 note(f"journal: {journal}")
     if values["json"]:
@@ -161,8 +163,8 @@ def _instructions(shelf: Shelf) -> str:
         paths = ", ".join(visible(file.path) for file in held)
         root = shelf.project_root
         is_above = not any(files.is_inside(os.path.dirname(file.path), root) for file in held)
-        above = f"run skillshelf trust {os.path.dirname(held[-1].path)}"
-        how = above if is_above else f"add --trust, or run skillshelf trust {root}"
+        above = f"run {trust_command(os.path.dirname(held[-1].path))}"
+        how = above if is_above else f"add --trust, or run {trust_command(root)}"
         note(f"not in the prompt: {paths}; to send it too: {how}")
     return "\n\n".join(part for part in (INSTRUCTIONS, joined_agents_md(sent)) if part)
 

@@ -30,9 +30,11 @@ KINDS = ("skill", "uri", "host", "profile", "scope", "rule", "event", "command",
 class Option(NamedTuple):
     """One option or argument of a command; without `value` it is a flag, with `many` it may be repeated.
 
-    An argument with `dashes` also takes words that look like options, unless they are options of the command. An
-    argument may be `required`; unless it `may_be_empty`, an empty word counts as missing. `of` is for completion: the
-    possible words, separated by blanks, or what they are names of, one of `KINDS`.
+    The name of a flag may have a value in it, as `--fix=names`. An argument with `dashes` also takes words that look
+    like options, unless they are options of the command. An argument may be `required`; unless it `may_be_empty`, an
+    empty word counts as missing. `of` is for completion: the possible words, separated by blanks, or what they are
+    names of, one of `KINDS`. `form` is for a value that is easily forgotten: its pattern, so that no other word is
+    taken for it, and what it is.
     """
 
     name: str
@@ -43,11 +45,12 @@ class Option(NamedTuple):
     required: bool = False
     may_be_empty: bool = False
     of: str = ""
+    form: tuple[str, str] | None = None
 
     @property
     def key(self) -> str:
         """The key of its value after parsing."""
-        return self.name.lstrip("-").replace("-", "_").lower()
+        return self.name.lstrip("-").replace("-", "_").replace("=", "_").lower()
 
 
 class Command(NamedTuple):
@@ -94,14 +97,24 @@ _ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set
 
 _DRY_RUN = Option("--dry-run", "say what would be done, and do nothing")
 _YES = Option("--yes", "do not ask")
+_ACCEPT_RULE = Option(
+    "--accept-rule",
+    "link skills of a folder that is not trusted although this security rule finds something; may be repeated",
+    "RULE,...",
+    many=True,
+    of="rule",
+)
 _IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
-_CHECKS = "python packages native folders cache packed index runs approvals configuration links hosts sandbox"
+_CHECKS = "python packages native folders cache packed index runs approvals configuration policy links hosts sandbox"
 """The checks of `doctor`."""
 
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
+    Option("--rotate", "begin a new part of the journal by size or age, such as 10MB,7d,keep=8", "RULE"),
+    Option("--otlp", "send the use of skills, without content, to the OpenTelemetry receiver at this address", "URL"),
+    Option("--otlp-content", "send arguments, queries and paths to it, too"),
 )
 
 
@@ -275,6 +288,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
             Option("--remove", "remove the links and copies made for these hosts"),
+            _ACCEPT_RULE,
             _DRY_RUN,
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", many=True, required=True, of="skill"),),
@@ -294,6 +308,7 @@ COMMANDS: Mapping[str, Command] = {
             ),
             _DRY_RUN,
             Option("--remove", "remove the links and copies that were made, and the folders made for them"),
+            _ACCEPT_RULE,
             _YES,
         ),
         (
@@ -338,18 +353,46 @@ COMMANDS: Mapping[str, Command] = {
         "check skills against the standard and good practice, with the line and the fix of each finding",
         (
             *SHARED,
-            Option("--fix", "apply safe fixes, and show what changed"),
+            Option("--fix", "apply safe fixes, and show what changed; a name is never changed"),
+            Option("--fix=names", "the same, and give skills the names of their folders"),
             Option("--diff", "show what --fix would change, and change nothing"),
             Option("--dry-run", "the same as --diff"),
+            Option("--select", "only these rules: ids, groups such as name, beginnings such as yaml*", "R,...", True),
+            Option("--ignore", "leave out these rules; may be repeated", "R,...", many=True),
+            Option(
+                "--severity",
+                "show, and fail on, this severity and above (default: show all, fail on warnings)",
+                "LEVEL",
+                of="error warning info",
+            ),
+            Option("--baseline", "report only what is not in this file of known findings", "FILE"),
+            Option(
+                "--write-baseline", "write all findings to FILE; with --baseline, only those of it not fixed", "FILE"
+            ),
+            Option("--user", "also the skills in your home folder, and those that you named elsewhere"),
             NO_PAGER,
             Option("--format", "text, json, sarif or github (default: text)", "F", of="text json sarif github"),
         ),
-        (Option("PATH", "a skill, its SKILL.md, or a folder of skills (default: the profile's roots)", "PATH", True),),
-        _later("cli.commands", "check"),
+        (Option("PATH", "a skill, its SKILL.md, or a folder of skills (default: the repository)", "PATH", True),),
+        _later("cli.check_commands", "check"),
         group=_WRITE,
         examples=(
-            ("skillshelf check .agents/skills --format github", "annotations for a workflow"),
             ("skillshelf check --fix --dry-run", "what a fix would change"),
+            (
+                "skillshelf check --write-baseline known.json",
+                "take what exists as known; then use --baseline known.json",
+            ),
+        ),
+    ),
+    "explain": Command(
+        "explain a rule of `check`: why it exists, an example, how to fix what it finds, how to switch it off",
+        (*SHARED, NO_PAGER),
+        (Option("RULE", "the rule (default: list all rules)", "RULE", of="rule"),),
+        _later("cli.check_commands", "explain"),
+        group=_WRITE,
+        examples=(
+            ("skillshelf explain description-vague", "one rule"),
+            ("skillshelf explain", "every rule in a line, by groups"),
         ),
     ),
     "new": Command(
@@ -382,7 +425,12 @@ COMMANDS: Mapping[str, Command] = {
         (
             *SHARED,
             *_JOURNAL,
-            Option("--yes", "run it without a question if all files of the skill have this digest", "DIGEST"),
+            Option(
+                "--yes",
+                "run it without a question if all files of the skill have this digest",
+                "DIGEST",
+                form=("sha256:[0-9a-f]{64}", "the digest of the skill's files (sha256:...)"),
+            ),
         ),
         (
             Option("NAME", "a skill of the catalog", "NAME", required=True, of="skill"),
@@ -430,6 +478,13 @@ COMMANDS: Mapping[str, Command] = {
             *SHARED,
             Option("--list", "list the trusted folders and the approvals"),
             Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+            Option(
+                "--accept-rule",
+                "trust the folder although this security rule finds something in its skills; may be repeated",
+                "RULE,...",
+                many=True,
+                of="rule",
+            ),
             _DRY_RUN,
         ),
         (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
@@ -437,7 +492,7 @@ COMMANDS: Mapping[str, Command] = {
         group=_CHOOSE,
         examples=(
             ("skillshelf trust", "this folder and everything below it"),
-            ("skillshelf trust --list", "what you trust and approved"),
+            ("skillshelf trust --accept-rule security-pipe-to-shell", "although a skill runs a download"),
         ),
     ),
     "profile": Command(
@@ -451,13 +506,34 @@ COMMANDS: Mapping[str, Command] = {
             ("skillshelf profile host:codex --json", "every field of one"),
         ),
     ),
+    "policy": Command(
+        "show the rules in force, where each comes from, and what the machine's administrator forbids",
+        (*SHARED, NO_PAGER),
+        (),
+        _later("cli.policy", "policy"),
+        group=_CHOOSE,
+        examples=(
+            ("skillshelf policy", "who allows and forbids what here"),
+            ("skillshelf policy --json", "the same for a program"),
+        ),
+    ),
     "log": Command(
-        "show the events of a journal, verify that nothing was changed, count which skills were used, or replay it",
+        "show a journal, verify that nothing was changed, count which skills are used, replay or export it",
         (
             *SHARED,
             Option("--session", "show, stats: only sessions whose id begins with S", "S"),
             Option("--type", "show: only events of this type; may be repeated", "T", many=True, of="event"),
             Option("--skill", "show: only events about this skill", "NAME", of="skill"),
+            Option("--since", "show, stats, export: from this date on, or the last 12h, 7d or 4w", "WHEN"),
+            Option("--until", "show, stats, export: before this date or time (UTC)", "WHEN"),
+            Option(
+                "--by",
+                "stats: one view, whole: skill, user, week, search, denial, error or tool",
+                "VIEW",
+                of="skill user week search denial error tool",
+            ),
+            Option("--otlp", "export: the address of an OpenTelemetry receiver", "URL"),
+            Option("--otlp-content", "export: send arguments, queries and paths, too"),
             Option("--last", "show: only the last N events", "N"),
             Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
             Option(
@@ -471,14 +547,20 @@ COMMANDS: Mapping[str, Command] = {
             NO_PAGER,
         ),
         (
-            Option("ACTION", "show, verify, stats or replay", "ACTION", required=True, of="show verify stats replay"),
-            Option("FILE", "the journal", "FILE", required=True),
+            Option(
+                "ACTION",
+                "show, verify, stats, replay or export",
+                "ACTION",
+                required=True,
+                of="show verify stats replay export",
+            ),
+            Option("FILE", "the journal; of stats and export also several, or folders", "FILE", True, required=True),
         ),
         _later("cli.log", "log"),
         group=_SERVE,
         examples=(
             ("skillshelf log show run.jsonl --last 20", "the last events"),
-            ("skillshelf log stats run.jsonl", "which skills were used, and how often"),
+            ("skillshelf log stats run.jsonl", "which skills are never used, and who uses the others"),
         ),
     ),
     "mcp": Command(
@@ -541,7 +623,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "doctor": Command(
         "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
-        (*SHARED, Option("--fix", "repair what can be made again")),
+        (*SHARED, Option("--fix", "repair what can be made again"), _DRY_RUN),
         (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True, of=_CHECKS),),
         _later("cli.doctor", "doctor"),
         group=_SELF,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note, screen, write, write_data, write_text
-from skillshelf.core.text import did_you_mean
+from skillshelf.core.text import TRUST_FOR_MODELS, did_you_mean
 from skillshelf.errors import (
     DONE,
     NEGATIVE,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
     from skillshelf.core.environment import Environment
     from skillshelf.core.values import Catalog
-    from skillshelf.lint.run import Mode, Targets
     from skillshelf.session.session import Session
     from skillshelf.shelf import Shelf
 
@@ -33,7 +32,6 @@ __all__ = [
     "NEGATIVE",
     "Values",
     "chat",
-    "check",
     "digest",
     "list_skills",
     "mcp",
@@ -69,7 +67,7 @@ def list_skills(values: Values) -> int:
         write(as_json(catalog.to_dict()))
     else:
         display = screen(shelf.environment.env)
-        wanted = views.ListOptions(values["all"], scope, _options(values), _trust_command(shelf, values))
+        wanted = views.ListOptions(values["all"], scope, _options(values), _command_to_trust(shelf, values))
         write(views.list_view(catalog, _paths(shelf), display, wanted))
         _note_outside(shelf, values, catalog)
     return DONE
@@ -82,7 +80,7 @@ def _options(values: Values) -> str:
     return shared_options(values)
 
 
-def _trust_command(shelf: "Shelf", values: Values) -> str:
+def _command_to_trust(shelf: "Shelf", values: Values) -> str:
     """Return the command that trusts the project of a shelf, from wherever the command that ran was typed."""
     from skillshelf.cli.command_table import command_again
 
@@ -123,8 +121,10 @@ def search(values: Values) -> int:
     if not report.results:
         from skillshelf.catalog.load import near_names
         from skillshelf.cli.search_view import nothing_found
+        from skillshelf.config.system_policy import is_banned
 
-        skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
+        found = (skill for skill in shelf.catalog.skills if not is_banned(skill.hidden_by))
+        skills = [skill for skill in found if values["scope"] in (None, skill.scope)]
         near = near_names(values["query"], skills)
         note(nothing_found(report, len(skills), near, values["scope"], options=_options(values)))
     if not values["everywhere"]:
@@ -144,7 +144,7 @@ def pick(values: Values) -> int:
         opened[:] = [shelf_for(values)]
         return opened[0]
 
-    status = command.pick(values, open_one)
+    status = command.pick(values, open_one, lambda shelf: _command_to_trust(shelf, values))
     # Standard output is often a pipe here.
     is_read = sys.stderr is not None and sys.stderr.isatty() and not values["json"]
     if opened and is_read and status in (DONE, NEGATIVE):
@@ -163,7 +163,7 @@ def show(values: Values) -> int:
     arguments = values["args"] or ""
     if arguments and shelf.profile.arguments == "none":
         note(f"profile {shelf.profile.name} passes no arguments to skills; --args has no effect")
-    with _session(shelf, values) as session:
+    with _session(shelf, values, person=True) as session:
         shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
@@ -205,8 +205,11 @@ def read(values: Values) -> int:
     from base64 import b64decode
 
     shelf = shelf_for(values)
-    if values["journal"] or values["keep"]:
-        with _session(shelf, values) as session:
+    if (
+        any(values[name] for name in ("journal", "keep", "rotate", "otlp", "otlp_content"))
+        or shelf.settings.system.problem
+    ):
+        with _session(shelf, values, person=True) as session:
             resource = session.read(values["uri"])
     else:
         resource = shelf.read(values["uri"])
@@ -224,7 +227,7 @@ def run(values: Values) -> int:
     from skillshelf.core.console import can_ask, exit_on_signals, write_piece
     from skillshelf.sandbox.walls import described
 
-    shelf = shelf_for(values)
+    shelf = shelf_for(values, person=False)
     exit_on_signals()
     on_output = None if values["json"] else write_piece
     # Whoever names a digest has answered: about these files, and no others.
@@ -234,11 +237,10 @@ def run(values: Values) -> int:
             done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)
         except PermissionDenied as error:
             how = "" if confirm else _how_to_confirm(session, values)
-            # The session does not know from which folder the user would run it.
-            trust = "skillshelf trust"
+            # The session says it for models, which are not told where the project lies.
             text = str(error)
-            if text.endswith(f": {trust}"):
-                text = text.removesuffix(trust) + _trust_command(shelf, values)
+            if text.endswith(f": {TRUST_FOR_MODELS}"):
+                text = text.removesuffix(TRUST_FOR_MODELS) + _command_to_trust(shelf, values)
             raise PermissionDenied(f"{text}{how}") from None
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
@@ -256,12 +258,8 @@ def run(values: Values) -> int:
 
 def _run_policy(digest: str | None) -> Mapping[str, Any] | None:
     """Return the policy that allows scripts of a skill with these files."""
-    import re
-
     if digest is None:
         return None
-    if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
-        raise ConfigurationError(f"--yes takes the digest of the skill's files (sha256:...), not {digest!r}")
     return {"allow": [{"tool": "skill_run", "tree": digest}]}
 
 
@@ -293,9 +291,10 @@ def _ask(tool: str, name: str, reason: str) -> bool:
 @contextmanager
 def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
     """Open a session for one command, recorded in `--journal`; report at its end what could not be recorded."""
-    journal = os.path.abspath(values["journal"]) if values["journal"] else None
+    from skillshelf.session.recorder import recording_options
+
     # A command is no conversation: every load is whole.
-    session = shelf.session(journal=journal, keep=values["keep"], memory="none", **options)
+    session = shelf.session(memory="none", **recording_options(values, owned=True), **options)
     try:
         with session:
             yield session
@@ -356,47 +355,12 @@ def mcp(values: Values) -> int:
 def chat(values: Values) -> int:
     """Talk to a small agent with skills."""
     from skillshelf.cli import chat as chats
+    from skillshelf.session.system_rules import require_served
 
     shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
+    require_served(shelf)
     _note_hidden(shelf)
     return chats.chat(shelf, values)
-
-
-def check(values: Values) -> int:
-    """Check skills, and fix what is safe to fix."""
-    from skillshelf.cli.command_table import command_again
-    from skillshelf.lint.report import FORMATS, ReportContext
-    from skillshelf.lint.run import check_targets, in_paths, in_roots
-
-    shelf = shelf_for(values)
-    form = values["format"] or ("json" if values["json"] else "text")
-    if form not in FORMATS:
-        known = f"{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})"
-        raise ConfigurationError(f"unknown format {form!r}{known}")
-    if values["json"] and form != "json":
-        raise ConfigurationError(f"--json and --format {form} exclude each other")
-    targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
-    shows_only = values["diff"] or values["dry_run"]
-    mode: Mode = "diff" if shows_only else "fix" if values["fix"] else "look"
-    report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
-    display = screen(shelf.environment.env)
-    fix = command_again(values, "check", fix=True, diff=None, dry_run=None, format=None)
-    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, fix)
-    write(FORMATS[form](report, reader))
-    for change in report.changes:
-        if change.refusal:
-            note(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
-    if form == "text":
-        _note_unchecked(shelf, values, targets)
-    return DONE if report.is_clean else NEGATIVE
-
-
-def _note_unchecked(shelf: "Shelf", values: Values, targets: "Targets") -> None:
-    from skillshelf.cli.outside import is_on_terminal, note_outside
-
-    if is_on_terminal():
-        shown = {path for target in targets.found for path in target[:2]} | {one.path for one in targets.problems}
-        note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: shown)
 
 
 def profile(values: Values) -> int:
@@ -431,11 +395,11 @@ def environment_for(values: Values) -> "Environment":
     return make_environment(values["cwd"], values["home"], None, config=_config(values))
 
 
-def shelf_for(values: Values, *, trust: "Trust | None" = None) -> "Shelf":
+def shelf_for(values: Values, *, trust: "Trust | None" = None, person: bool = True) -> "Shelf":
     """Open the shelf that the options of a command name.
 
     Commands for models name a `trust`, and report what they hold back; the others report a project's file that
-    cannot be used.
+    cannot be used. Commands for a `person` report a system policy that cannot be used, and go on.
     """
     from skillshelf.shelf import open_shelf
 
@@ -448,6 +412,8 @@ def shelf_for(values: Values, *, trust: "Trust | None" = None) -> "Shelf":
         trust=trust or "ask",
     )
     shelf.progress = sys.stderr
+    if trust is None and person and shelf.settings.system.problem:
+        note(f"the system policy cannot be used, so no model is served: {shelf.settings.system.problem}")
     if trust is None and shelf.settings.stranger is not None and shelf.settings.stranger.problem:
         for warning in shelf.settings.warnings:
             note(f"{warning.path}: {warning.message}")

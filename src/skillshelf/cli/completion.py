@@ -43,7 +43,7 @@ def completion(values: Values) -> int:
 def complete(words: Sequence[str]) -> int:
     """Print the names of a kind, one a line; print nothing if there is a problem: nobody would read about it."""
     try:
-        names = _names(words[0] if words else "", _shared_values(words[1:]))
+        names = _names(words[0] if words else "", words[1:], _shared_values(words[1:]))
         write("".join(f"{name}\n" for name in _typeable(names)))
     except (SkillError, OSError):
         pass
@@ -77,7 +77,9 @@ def _typeable(names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-def _names(kind: str, values: Values) -> Iterable[str]:
+def _names(kind: str, words: Sequence[str], values: Values) -> Iterable[str]:
+    if kind == "skill" and (not _OF_MACHINE.isdisjoint(words) or any(word.startswith("--in") for word in words)):
+        return _names_of_machine(values)
     if kind in ("skill", "uri"):
         prefix = "skill://" if kind == "uri" else ""
         return [prefix + skill.name for skill in shelf_for(values).catalog.skills]
@@ -100,6 +102,23 @@ def _names(kind: str, values: Values) -> Iterable[str]:
 
         return EVENTS
     return [name for name in COMMANDS if name] if kind == "command" else []
+
+
+_OF_MACHINE = frozenset(("why", "link", "sync"))
+"""Commands about any skill of the machine; so are all that are about a host, by `--in`."""
+
+
+def _names_of_machine(values: Values) -> list[str]:
+    """Return the names that the last inventory found and those of the profile; no folder is searched for more."""
+    from skillshelf.catalog.machine_files import known_machine_files
+
+    shelf = shelf_for(values)
+    names = [skill.name for skill in shelf.catalog.skills]
+    if shelf.cache is not None:
+        custom = shelf.settings.custom_directories
+        kept = known_machine_files(shelf.cache, shelf.environment, custom, stale=True)
+        names += [name for _, _, name in kept.rows] if kept is not None else []
+    return sorted(names)
 
 
 def _profiles(values: Values) -> list[str]:

@@ -12,6 +12,7 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
+from skillshelf.cli.command_table import command_again
 from skillshelf.cli.commands import Values, environment_for
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, Screen, as_json, note, screen, write
@@ -60,18 +61,21 @@ class InstallationCheck(NamedTuple):
 def doctor(values: Values) -> int:
     """Check everything, repair with `--fix`, and print one line for each result."""
     environment = environment_for(values)
+    if values["dry_run"] and not values["fix"]:
+        raise ConfigurationError("--dry-run is for --fix, which is the only option that writes something")
     checkup = Checkup(environment, tuple(kept_folders(environment)))
     checks = _requested(values["check"])
     results = [(check.name, result, False) for check in checks for result in _results(check, checkup)]
-    if values["fix"]:
+    if values["fix"] and not values["dry_run"]:
         results = [_repaired(*one) for one in results]
     if values["json"]:
         write(as_json(_report_json(results)))
     else:
-        write(_report(results, environment, screen(environment.env)))
+        write(_report(results, environment, screen(environment.env), planned=values["dry_run"]))
     left = [result for _, result, is_fixed in results if result.state == "problem" and not is_fixed]
     if not values["json"] and any(result.repair for result in left):
-        note("run `skillshelf doctor --fix` to repair what can be made again")
+        again = command_again(values, "doctor", fix=True, dry_run=None)
+        note(f"run `{again}` to repair what can be made again")
     return NEGATIVE if left else DONE
 
 
@@ -104,13 +108,17 @@ def _repaired(name: str, result: CheckResult, is_fixed: bool) -> tuple[str, Chec
     return name, result, True
 
 
-def _report(results: Sequence[tuple[str, CheckResult, bool]], environment: Environment, view: Screen) -> str:
+def _report(
+    results: Sequence[tuple[str, CheckResult, bool]], environment: Environment, view: Screen, *, planned: bool
+) -> str:
     display = PathDisplay(environment.cwd, environment.home)
     rows = []
     for name, result, is_fixed in results:
         where = f"{display.short(result.path)}: " if result.path else ""
-        command = f" (run `{result.run}`)" if result.run and not is_fixed else ""
-        rows.append(("fixed" if is_fixed else result.state, name, f"{where}{result.detail}{command}"))
+        would = planned and _is_fixable(result)
+        command = f" (run `{result.run}`)" if result.run and not is_fixed and not would else ""
+        state = "fixed" if is_fixed else "would fix" if would else result.state
+        rows.append((state, name, f"{where}{result.detail}{command}"))
     problems = sum(result.state == "problem" and not is_fixed for _, result, is_fixed in results)
     fixed = sum(is_fixed for _, _, is_fixed in results)
     lines = view.table(rows, ("bold", None, None), wrap=True)
@@ -119,6 +127,10 @@ def _report(results: Sequence[tuple[str, CheckResult, bool]], environment: Envir
     counts = (f"{fixed} fixed" if fixed else "", f"{plural(missing, 'optional part')} missing" if missing else "")
     lines += ["", ", ".join(filter(None, (end, *counts)))]
     return "\n".join(lines) + "\n"
+
+
+def _is_fixable(result: CheckResult) -> bool:
+    return result.state == "problem" and result.repair is not None
 
 
 def _report_json(results: Sequence[tuple[str, CheckResult, bool]]) -> dict[str, Any]:
@@ -130,6 +142,7 @@ def _report_json(results: Sequence[tuple[str, CheckResult, bool]]) -> dict[str, 
             "path": result.path,
             "run": result.run,
             "fixed": is_fixed,
+            "fixable": _is_fixable(result),
         }
         for name, result, is_fixed in results
     ]
@@ -315,6 +328,8 @@ def _configuration(checkup: Checkup) -> Iterator[CheckResult]:
         yield CheckResult("problem", str(error))
         return
     for warning in settings.warnings:
+        if warning.rule == "policy-unusable":
+            continue
         # That a stranger's file has no effect is as it should be.
         yield CheckResult("ok" if warning.rule == "config-untrusted" else "problem", warning.message, warning.path)
     if path is not None and files.kind_at(path) is not None:
@@ -323,6 +338,23 @@ def _configuration(checkup: Checkup) -> Iterator[CheckResult]:
         yield CheckResult("ok", "can be read", project.path)
     elif path is None or files.kind_at(path) is None:
         yield CheckResult("ok", "none, so the defaults count")
+
+
+def _policy(checkup: Checkup) -> Iterator[CheckResult]:
+    """Report the files of the system policy, and the skills that they require."""
+    from skillshelf.cli.policy import required_errors
+    from skillshelf.config.settings import load_system_policy
+    from skillshelf.core.environment import SYSTEM_POLICY
+
+    system = load_system_policy(checkup.environment)
+    if not system.files:
+        yield CheckResult("ok", f"none ({SYSTEM_POLICY} does not exist)")
+    for file in system.files:
+        state: Literal["ok", "problem"] = "problem" if file.problem else "ok"
+        detail = f"{file.problem}; no model is served" if file.problem else "in force, and only root can write it"
+        yield CheckResult(state, detail, file.path, "skillshelf policy" if file.problem else None)
+    for message in required_errors(checkup.environment) if system.files else ():
+        yield CheckResult("problem", f"{message}; no model is served")
 
 
 def _links(checkup: Checkup) -> Iterator[CheckResult]:
@@ -397,6 +429,7 @@ CHECKS: tuple[InstallationCheck, ...] = (
     InstallationCheck("runs", "folders that runs left when they were killed", _temporary),
     InstallationCheck("approvals", "`approvals.json`", _approvals),
     InstallationCheck("configuration", "your file, and that of the project", _configuration),
+    InstallationCheck("policy", "the system policy: its owner, its keys, and the skills that it requires", _policy),
     InstallationCheck("links", "every link and copy that `link` made", _links),
     InstallationCheck("hosts", "the hosts that are set or found on this machine", _hosts),
     InstallationCheck("sandbox", "the parts of the sandbox, by a script that does nothing", _sandbox),

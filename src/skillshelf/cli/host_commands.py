@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from skillshelf.catalog.packed import skills_at
@@ -18,8 +19,9 @@ from skillshelf.cli.host_views import (
 from skillshelf.cli.outside import is_on_terminal, note_outside
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
-from skillshelf.config.settings import Settings, load_settings
+from skillshelf.config.settings import Settings, load_settings, load_system_policy
 from skillshelf.config.settings_edit import set_list
+from skillshelf.config.system_policy import require_host
 from skillshelf.core import console, files
 from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.disk_writes import replace_file, why_not_replaced
@@ -31,6 +33,7 @@ from skillshelf.errors import (
     NEGATIVE,
     NOT_FOUND,
     ConfigurationError,
+    PermissionDenied,
     SkillDirectoryNotFound,
     SkillError,
 )
@@ -49,14 +52,15 @@ from skillshelf.hosts.explain import (
 from skillshelf.hosts.fixes import needs_placement
 from skillshelf.hosts.link import link_to, only_skill, result_line
 from skillshelf.hosts.link_changes import finish_pending
+from skillshelf.hosts.link_records import links_settled
 from skillshelf.hosts.near_misses import broken_roots, near_misses
 from skillshelf.hosts.overview import HostOverview, Overview, overview_of
-from skillshelf.hosts.placement import is_own_copy, link_name, project_of, sources
+from skillshelf.hosts.placement import is_own_copy, link_name, policy_refusal, project_of, sources
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
 from skillshelf.lint.fix import FixInput, fix_text, unified_diff
 
-__all__ = ["cache_folder_of", "environment_of", "hosts", "listed_names", "own_settings", "why"]
+__all__ = ["cache_folder_of", "environment_of", "hosts", "listed_names", "own_settings", "require_linkable", "why"]
 
 Values = Mapping[str, Any]
 
@@ -119,14 +123,17 @@ def why(values: Values) -> int:
     environment = environment_of(values)
     names, choice = _spoken_of(values, environment, listed_names(values["host"]))
     cache_folder = cache_folder_of(values, environment)
-    if values["fix"] and not values["dry_run"]:
-        finish_pending(environment)
-    survey, found = find(wanted, environment, names, cache_folder=cache_folder)
-    if not found:
-        return _not_found(wanted, survey, wants_json=values["json"])
-    if values["fix"]:
-        _apply_fixes(wanted, found, survey, listed_names(values["host"]), dry_run=values["dry_run"])
-        survey, found = find(wanted, environment, names)
+    writes = values["fix"] and not values["dry_run"]
+    with links_settled(environment) if writes else nullcontext():
+        if writes:
+            finish_pending(environment)
+        settings = own_settings(environment)
+        survey, found = find(wanted, environment, names, cache_folder=cache_folder, settings=settings)
+        if not found:
+            return _not_found(wanted, survey, wants_json=values["json"])
+        if values["fix"]:
+            _apply_fixes(wanted, found, survey, listed_names(values["host"]), dry_run=values["dry_run"])
+            survey, found = find(wanted, environment, names, settings=settings)
     explanations = explain(found, survey, names)
     hidden = _hidden_here(values, found, survey)
     if values["json"]:
@@ -203,7 +210,7 @@ def _not_found(wanted: str, survey: Survey, *, wants_json: bool) -> int:
         write(as_json({"name": wanted, "candidates": [], "near": close}))
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     if not is_path(wanted):
-        note(f"skill {wanted!r} not found in any folder that a host reads, here or at home{hint}")
+        note(f"skill {wanted!r} not found here or in any folder that a host reads{hint}")
     elif files.kind_at(files.real_path(absolute_path(wanted, survey.environment))) == "folder":
         note(f"no SKILL.md in the folder {wanted}{hint}")
     else:
@@ -222,6 +229,8 @@ def _apply_fixes(
     """Apply safe fixes, each shown before it is done; a link is made only for a host that was named."""
     skill_files = sources(found, survey)
     names = requested_hosts(hosts) if hosts else []
+    require_host(load_system_policy(survey.environment), names)
+    require_linkable(skill_files if names else (), survey.environment)
     if any(_lacks_link(host, found, survey) for host in names):
         # An ambiguous name must be refused before anything is changed.
         only_skill(wanted, found, survey)
@@ -237,6 +246,14 @@ def _apply_fixes(
         note(f"nothing to fix automatically for {', '.join(names)}")
     elif not is_changed:
         note("nothing to fix automatically; to link the skill, name a host: --fix --host H")
+
+
+def require_linkable(skill_files: Sequence[SkillFile], environment: Environment) -> None:
+    """Raise PermissionDenied for a skill that was named and that the system policy lets nobody link."""
+    system = load_system_policy(environment)
+    for skill_file in skill_files if system.files else ():
+        if reason := policy_refusal(skill_file, None, system):
+            raise PermissionDenied(f"{skill_file.path} is not linked: {reason}")
 
 
 def _lacks_link(host: str, found: Sequence[SkillFile], survey: Survey) -> bool:

@@ -24,7 +24,7 @@ Values = Mapping[str, Any]
 def inventory(values: Values) -> int:
     """Print every skill of the machine."""
     shelf = shelf_for(values)
-    found = inventory_of(shelf, values, trees=values["json"])
+    found = _under_policy(inventory_of(shelf, values, trees=values["json"]), shelf)
     if values["json"]:
         write(as_json(found.to_dict()))
         for problem in found.problems:
@@ -42,10 +42,21 @@ def overview(values: Values) -> int:
     if values["json"]:
         return list_skills({**values, "scope": None, "all": False})
     shelf = shelf_for(values)
-    found = inventory_of(shelf, values, trees=False)
+    found = _under_policy(inventory_of(shelf, values, trees=False), shelf)
     screen = console.screen(shelf.environment.env)
     write(first_screen(found, _display(shelf), screen, shared_options(values)))
     return DONE
+
+
+def _under_policy(found: "Inventory", shelf: "Shelf") -> "Inventory":
+    """Return an inventory with an error for each skill that the system policy requires and models are not told of."""
+    if not shelf.settings.system.files:
+        return found
+    from skillshelf.hosts.inventory import InventoryProblem
+
+    missing = [error for error in shelf.catalog.errors if error.rule == "policy-required"]
+    more = [InventoryProblem(error.rule, "error", error.message, None, error.path) for error in missing]
+    return found._replace(problems=(*more, *found.problems))
 
 
 def _display(shelf: "Shelf") -> PathDisplay:
@@ -87,10 +98,10 @@ def _joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _seen_by(skills: "Sequence[InventorySkill]", names: Sequence[str]) -> str:
+def _seen_by(answers: Sequence[Mapping[str, bool | None]], names: Sequence[str]) -> str:
     """Return which hosts see some skills: by name, each with how many if not all, or how many hosts see any."""
-    seen = {host: sum(skill.hosts[host] is True for skill in skills) for host in names}
-    unsure = {host: sum(skill.hosts[host] is None for skill in skills) for host in names}
+    seen = {host: sum(answer[host] is True for answer in answers) for host in names}
+    unsure = {host: sum(answer[host] is None for answer in answers) for host in names}
     if not any(seen.values()) and not any(unsure.values()):
         return _NOBODY
     if len(names) > _HOSTS_NAMED:
@@ -98,13 +109,21 @@ def _seen_by(skills: "Sequence[InventorySkill]", names: Sequence[str]) -> str:
         return f"{count} of {len(names)} agents" if count else _UNKNOWN
     parts = []
     for host in names:
-        if seen[host] == len(skills):
+        if seen[host] == len(answers):
             parts.append(host)
         elif seen[host]:
-            parts.append(f"{host} ({seen[host]} of {len(skills)})")
+            parts.append(f"{host} ({seen[host]} of {len(answers)})")
         elif unsure[host]:
             parts.append(f"{host} (unknown)")
     return ", ".join(parts)
+
+
+def _seen_at(skill: "InventorySkill", place: str, found: "Inventory") -> dict[str, bool | None]:
+    """Return whether each host sees a skill where it lies in this place; a copy elsewhere does not count."""
+    paths = [path for path in (skill.path, *skill.copies) if found.place_of(path) == place]
+    columns = zip(*(found.seen_by_path[path] for path in paths), strict=True)
+    answers = (True if True in column else None if None in column else False for column in columns)
+    return dict(zip(found.names, answers, strict=True))
 
 
 def _problem_rows(found: "Inventory", display: PathDisplay) -> list[tuple[str, str, str, int]]:
@@ -234,7 +253,8 @@ def _place_lines(
     for place in shown:
         skills = by_place[place.path]
         row = [f"{place.skills:>6}", _shortened(_short(place.path, display), cells), place.kind]
-        row += [_seen_by(skills, found.names), ", ".join(skill.name for skill in skills)]
+        seen = [_seen_at(skill, place.path, found) for skill in skills]
+        row += [_seen_by(seen, found.names), ", ".join(skill.name for skill in skills)]
         rows.append(tuple(row if columns >= _NARROW else [*row[:2], row[3]]))
     styles: tuple[Style | None, ...] = ("bold", None, "dim", None, "dim")
     lines = ["", *screen.table(rows, styles if columns >= _NARROW else (*styles[:2], "dim"))]
@@ -321,7 +341,7 @@ def _skill_lines(
     rows = []
     for skill in skills:
         if found.place_of(skill.path) == place:
-            seen_by = _seen_by([skill], found.names)
+            seen_by = _seen_by([skill.hosts], found.names)
             seen = {_NOBODY: "not seen", _UNKNOWN: "not known whether it is seen"}.get(seen_by, f"seen by {seen_by}")
             rows.append((shorten(skill.name, _NAME_CELLS), seen))
             rows += [("", f"copy: {display.short(os.path.dirname(path))}") for path in skill.copies]

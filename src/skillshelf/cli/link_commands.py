@@ -2,29 +2,53 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli.commands import shelf_for
-from skillshelf.cli.host_commands import cache_folder_of, environment_of, listed_names, own_settings
+from skillshelf.cli.consent_view import refusal, require_consent, show_findings
+from skillshelf.cli.host_commands import cache_folder_of, environment_of, listed_names, own_settings, require_linkable
 from skillshelf.config.hosts import HOSTS
-from skillshelf.config.settings import Settings
+from skillshelf.config.settings import Settings, is_trusted, load_system_policy
+from skillshelf.config.system_policy import require_host
 from skillshelf.core import console, files
 from skillshelf.core.console import PathDisplay, as_json, ask, can_ask, note, write
 from skillshelf.core.environment import Environment
-from skillshelf.core.text import plural, visible
-from skillshelf.errors import DENIED, DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillError, SkillNotFound
+from skillshelf.core.text import near, plural, visible
+from skillshelf.errors import (
+    DENIED,
+    DONE,
+    NEGATIVE,
+    AmbiguousSkill,
+    ConfigurationError,
+    PermissionDenied,
+    SkillError,
+    SkillNotFound,
+)
 from skillshelf.hosts.detection import chosen_by, chosen_hosts
-from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_names, verdicts_of
+from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_names, survey_of_names, verdicts_of
 from skillshelf.hosts.fixes import how_to_make_readable, link_command
 from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
 from skillshelf.hosts.link_changes import LinksChanged, finish_pending
-from skillshelf.hosts.link_plan import LinkPlan, LinkRefusal, copies_for, plan_links, plan_removal, skills_to_link
-from skillshelf.hosts.link_records import records_path
+from skillshelf.hosts.link_plan import (
+    LinkPlan,
+    LinkRefusal,
+    copies_for,
+    plan_links,
+    plan_removal,
+    removable_names,
+    skills_to_link,
+)
+from skillshelf.hosts.link_records import links_settled, records_path
 from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.stages import Verdict
-from skillshelf.hosts.survey import SkillFile, Survey, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey
 from skillshelf.lint.scaffold import NewSkillOptions, create_skill, summary_of
+
+if TYPE_CHECKING:
+    from skillshelf.core.json_types import SecurityFindingForm
+    from skillshelf.lint.consent import Consent
 
 __all__ = ["link", "new", "sync"]
 
@@ -34,7 +58,7 @@ Values = Mapping[str, Any]
 def _hosts_for(values: Values, environment: Environment) -> list[str]:
     """Return the hosts that a command is for: those that are named, else the user's own, if they are known."""
     if named := listed_names(values["to"]):
-        return requested_hosts(named)
+        return _allowed(requested_hosts(named), environment)
     wants_all = values.get("all_hosts", False)
     settings = Settings() if wants_all else own_settings(environment)
     if not wants_all and chosen_by(environment, settings) == "all":
@@ -44,9 +68,17 @@ def _hosts_for(values: Values, environment: Environment) -> list[str]:
     return list(chosen_hosts(environment, settings, all_hosts=wants_all))
 
 
-def _not_found(wanted: str, survey: Survey) -> SkillNotFound:
+def _allowed(hosts: list[str], environment: Environment) -> list[str]:
+    """Return hosts that were named; raise PermissionDenied for one that the system policy does not allow."""
+    require_host(load_system_policy(environment), hosts)
+    return hosts
+
+
+def _not_found(wanted: str, survey: Survey, made: Sequence[str] = ()) -> SkillNotFound:
+    """Return the error for a name that no skill has, and nothing in `made`, with the names near to it."""
     missing = SkillNotFound(wanted)
-    missing.near = tuple(similar_names(wanted, survey))
+    names = [*near(os.path.basename(wanted.rstrip("/")), made, 3), *similar_names(wanted, survey)]
+    missing.near = tuple(dict.fromkeys(names))[:5]
     return missing
 
 
@@ -55,22 +87,45 @@ def _not_found(wanted: str, survey: Survey) -> SkillNotFound:
 
 def link(values: Values) -> int:
     """Make skills visible to other hosts, or undo that."""
-    wanted = values["name_or_path"]
     environment = environment_of(values)
-    hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
-    if not values["dry_run"]:
+    hosts = _hosts_to_leave(values) if values["remove"] else _hosts_for(values, environment)
+    with _settled(values, environment):
+        return (_unlink if values["remove"] else _link)(values, hosts, environment)
+
+
+@contextmanager
+def _settled(values: Values, environment: Environment) -> Iterator[None]:
+    """Keep other processes from changing links, and finish what one that was killed has begun; not for a dry run."""
+    if values["dry_run"]:
+        yield
+        return
+    with links_settled(environment):
         finish_pending(environment)
-    if values["remove"]:
-        made = [_remove(one, hosts, environment, dry_run=values["dry_run"]) for one in wanted]
-        if not values["to"]:
-            # Of all hosts, only those for which something was made are worth a line.
-            made = [[result for result in results if result.path] or results[:1] for results in made]
-        return max(_report(values, one, results, {}, environment) for one, results in zip(wanted, made, strict=True))
+        yield
+
+
+def _unlink(values: Values, hosts: Sequence[str], environment: Environment) -> int:
+    wanted = values["name_or_path"]
+    made = [_remove(one, hosts, environment, dry_run=values["dry_run"]) for one in wanted]
+    if not values["to"]:
+        # Of all hosts, only those for which something was made are worth a line.
+        made = [[result for result in results if result.path] or results[:1] for results in made]
+    return max(_report(values, one, results, {}, environment) for one, results in zip(wanted, made, strict=True))
+
+
+def _link(values: Values, hosts: Sequence[str], environment: Environment) -> int:
+    wanted = values["name_or_path"]
     survey, skill_files = _skills_of(wanted, environment, cache_folder_of(values, environment))
+    require_linkable(skill_files, environment)
     for one, skill_file in zip(wanted, skill_files, strict=True):
         if skill_file.problem:
             results = [HostLinkResult(host, "nothing", "", how_to_make_readable(skill_file, survey)) for host in hosts]
             return _report(values, one, results, {}, environment)
+    consent = _consent_to_link(values, skill_files, environment)
+    if consent is not None:
+        show_findings(consent, environment.cwd)
+        if consent.errors and not values["dry_run"]:
+            _require_consent_to_link(values, consent, f"skillshelf link {' '.join(map(quote, wanted))}", asks=True)
     before = {one: [v.host for v in verdicts_of(one, survey, HOSTS) if v.visible] for one in skill_files}
     force = values["force"] or values["even_so"]
     made, survey = link_to(hosts, skill_files, survey, force=force, dry_run=values["dry_run"])
@@ -79,21 +134,60 @@ def link(values: Values) -> int:
         now = survey.by_path.get(skill_file.real_path, skill_file)
         verdicts = {result.host: verdict for result in results if (verdict := _verdict_on(result, now, survey))}
         shown = [_with_verdict(result, verdicts.get(result.host)) for result in results]
-        status = max(status, _report(values, one, shown, verdicts, environment))
+        found = [row for row in consent.rows() if row["skill"] == skill_file.path] if consent is not None else []
+        status = max(status, _report(values, one, shown, verdicts, environment, found))
         _note_lost(now, [host for host in before[skill_file] if not values["dry_run"]], results, survey)
     return status
 
 
+def _consent_to_link(values: Values, skill_files: Sequence[SkillFile], environment: Environment) -> "Consent | None":
+    """Return what the security rules find in those skills that belong to a folder that is not trusted.
+
+    Their links make them visible to models, so their author is a stranger until somebody says otherwise.
+    """
+    from skillshelf.lint.consent import accepted_rules, consent_needed
+    from skillshelf.lint.run import Target, security_findings_of
+
+    accepted = accepted_rules(values["accept_rule"])
+    trusted = own_settings(environment).trusted_folders
+    strangers = [
+        one
+        for one in skill_files
+        if one.kind == "project" and not one.problem and not is_trusted(os.path.dirname(one.real_path), trusted)
+    ]
+    if not strangers:
+        return None
+    return consent_needed(
+        {one.path: security_findings_of(Target(one.path, one.real_path, one.folder)) for one in strangers}, accepted
+    )
+
+
+def _require_consent_to_link(values: Values, consent: "Consent", command: str, *, asks: bool) -> None:
+    """Raise PermissionDenied unless somebody agrees to link skills with findings of severity error."""
+    command += f" --to {','.join(listed_names(values['to']))}" if values["to"] else ""
+    refused = refusal(consent, "nothing was linked: skills of a folder that is not trusted", command, consent.errors)
+    no = PermissionDenied("nothing was linked")
+    require_consent(consent, "Link them", refused, asks=asks and not values["json"], no=no)
+
+
+def _hosts_to_leave(values: Values) -> list[str]:
+    """Return the hosts from which something is removed, which no policy forbids."""
+    return requested_hosts(listed_names(values["to"]))
+
+
 def _skills_of(wanted: Sequence[str], environment: Environment, cache: str | None) -> tuple[Survey, list[SkillFile]]:
     """Return a survey of all hosts and the one skill that each name or path means; raise if there is none."""
-    survey, found = find(wanted[0], environment, list(HOSTS), cache_folder=cache)
-    skill_files = []
-    for one in wanted:
-        found = found if one == wanted[0] else named_in(one, survey)
+    settings = own_settings(environment)
+    if len(wanted) == 1:
+        survey, found = find(wanted[0], environment, list(HOSTS), cache_folder=cache, settings=settings)
+        meant = [found]
+    else:
+        survey = survey_of_names(wanted, environment, list(HOSTS), cache_folder=cache, settings=settings)
+        meant = [named_in(one, survey) for one in wanted]
+    for one, found in zip(wanted, meant, strict=True):
         if not found:
             raise _not_found(one, survey)
-        skill_files.append(only_skill(one, found, survey))
-    return survey, skill_files
+    return survey, [only_skill(one, found, survey) for one, found in zip(wanted, meant, strict=True)]
 
 
 def _note_lost(skill_file: SkillFile, before: Sequence[str], results: Sequence[HostLinkResult], survey: Survey) -> None:
@@ -108,6 +202,9 @@ def _remove(wanted: str, hosts: Sequence[str], environment: Environment, *, dry_
     """Remove what was made of a skill for these hosts; the skill itself may be gone."""
     survey, found = find(wanted, environment, hosts)
     names = list(dict.fromkeys([os.path.basename(wanted.rstrip("/")), *map(link_name, found)]))
+    made = removable_names(hosts, survey)
+    if not found and not set(names) & set(made):
+        raise _not_found(wanted, survey, made)
     return remove(names, hosts, survey, dry_run=dry_run)
 
 
@@ -136,12 +233,14 @@ def _report(
     results: Sequence[HostLinkResult],
     verdicts: Mapping[str, Verdict],
     environment: Environment,
+    findings: "Sequence[SecurityFindingForm]" = (),
 ) -> int:
     """Print the results for one skill; return whether every host has what it should."""
     visible_to = {one.host: verdicts[one.host].visible if one.host in verdicts else None for one in results}
     planned = values["dry_run"]
     if values["json"]:
-        write(as_json({"name": wanted, "made": [_json_of(one, visible_to[one.host]) for one in results]}))
+        made = [_json_of(one, visible_to[one.host]) for one in results]
+        write(as_json({"name": wanted, "made": made, "findings": [*findings]}))
     else:
         display = PathDisplay(environment.cwd, environment.home)
         start = f"{visible(wanted)}  " if len(values["name_or_path"]) > 1 else ""
@@ -200,7 +299,7 @@ def new(values: Values) -> int:
 def _hosts_of_new(values: Values, environment: Environment) -> list[str]:
     """Return the hosts that are told about for a new skill; raise for an unknown one, before anything is made."""
     if named := listed_names(values["for"]):
-        return requested_hosts(named)
+        return _allowed(requested_hosts(named), environment)
     return list(chosen_hosts(environment, own_settings(environment), all_hosts=values["all_hosts"]))
 
 
@@ -211,12 +310,12 @@ def _show_hosts_of_new(
 
     Return whether each host sees it then.
     """
-    finish_pending(environment)
-    survey, found = find(path, environment, list(HOSTS))
-    if not found:
-        return dict.fromkeys(hosts)
-    if values["for"]:
-        survey = _linked_new(hosts, found, survey)
+    with _settled(values, environment):
+        survey, found = find(path, environment, list(HOSTS))
+        if not found:
+            return dict.fromkeys(hosts)
+        if values["for"]:
+            survey = _linked_new(hosts, found, survey)
     verdicts = _verdicts_on_new(path, hosts, survey)
     unseen = [verdict.host for verdict in verdicts if not verdict.visible]
     linkable = {action.host for action in plan_links([found], unseen, survey).actions} if not values["for"] else set()
@@ -225,7 +324,9 @@ def _show_hosts_of_new(
     if linkable and not values["json"]:
         asked = [host for host in hosts if host in linkable]
         if _wants_links(asked, found[0], survey):
-            survey = _linked_new(asked, found, survey)
+            with _settled(values, environment):
+                survey, found = find(path, environment, list(HOSTS))
+                survey = _linked_new(asked, found, survey)
             verdicts = _verdicts_on_new(path, hosts, survey)
     return {verdict.host: verdict.visible for verdict in verdicts}
 
@@ -270,18 +371,36 @@ def _wants_links(hosts: Sequence[str], skill_file: SkillFile, survey: Survey) ->
 def sync(values: Values) -> int:
     """Make skills visible to hosts in one plan, which is shown first and carried out whole or not at all."""
     environment = environment_of(values)
-    hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
-    plan, survey = _settled_plan(values, hosts, environment)
-    if not values["json"]:
-        write(_plan_view(plan, survey, environment))
-    if values["dry_run"] or (plan.actions and not _may_apply(values, plan)):
-        if values["json"]:
-            write(as_json(_plan_json(plan)))
-        return DENIED if plan.actions and not values["dry_run"] else NEGATIVE if plan.refused else DONE
-    plan = _applied(plan, values, hosts, survey)
+    hosts = _hosts_to_leave(values) if values["remove"] else _hosts_for(values, environment)
+    # Nobody else has to wait for a person's answer.
+    asks = not values["yes"] or values["dry_run"]
+    with nullcontext() if asks else _settled(values, environment):
+        plan, survey = _settled_plan(values, hosts, environment)
+        consent = _consent_to_plan(values, plan, survey)
+        if not values["json"]:
+            write(_plan_view(plan, survey, environment))
+        if consent is not None:
+            show_findings(consent, environment.cwd)
+        if values["dry_run"] or (plan.actions and not _may_apply(values, plan, consent)):
+            if values["json"]:
+                write(as_json(_plan_json(plan, consent)))
+            return DENIED if plan.actions and not values["dry_run"] else NEGATIVE if plan.refused else DONE
+        plan = _applied(plan, values, hosts, survey)
     if values["json"]:
-        write(as_json(_plan_json(plan)))
+        write(as_json(_plan_json(plan, consent)))
     return NEGATIVE if plan.refused else DONE
+
+
+def _consent_to_plan(values: Values, plan: LinkPlan, survey: Survey) -> "Consent | None":
+    """Return what the security rules find in the skills of strangers that a plan would link."""
+    if values["remove"] or not plan.actions:
+        return None
+    sources = dict.fromkeys(files.real_path(f"{one.source}/SKILL.md") for one in plan.actions if one.source)
+    skill_files = [survey.by_path[path] for path in sources if path in survey.by_path]
+    return _consent_to_link(values, skill_files, survey.environment)
+
+
+_TRIES = 5
 
 
 def _settled_plan(values: Values, hosts: Sequence[str], environment: Environment) -> tuple[LinkPlan, Survey]:
@@ -291,18 +410,30 @@ def _settled_plan(values: Values, hosts: Sequence[str], environment: Environment
         before = files.stamp_at(path) if path is not None else None
         if not values["dry_run"]:
             finish_pending(environment)
-        survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
+        survey = _survey_for(values, environment, cache_folder_of(values, environment))
         plan = _plan(values, hosts, survey)
         if not tries_left or path is None or files.stamp_at(path) == before:
             break
     return plan, survey
 
 
+def _survey_for(values: Values, environment: Environment, cache_folder: str | None) -> Survey:
+    """Take a survey with every skill that is named, also one that no host reads."""
+    names = () if values["remove"] else values["name"]
+    settings = own_settings(environment) if names else None
+    return survey_of_names(names, environment, list(HOSTS), cache_folder=cache_folder, settings=settings)
+
+
 def _plan(values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
     if not values["remove"]:
         return plan_links(_chosen_skills(values["name"], survey), hosts, survey, one_of_a_name=True)
-    names = [os.path.basename(name.rstrip("/")) for name in values["name"]] or None
-    return plan_removal(names, hosts, survey)
+    names, made = [], removable_names(hosts, survey)
+    for wanted in values["name"]:
+        name = os.path.basename(wanted.rstrip("/"))
+        if name not in made and not named_in(wanted, survey):
+            raise _not_found(wanted, survey, made)
+        names.append(name)
+    return plan_removal(names or None, hosts, survey)
 
 
 def _chosen_skills(names: Sequence[str], survey: Survey) -> list[list[SkillFile]]:
@@ -317,18 +448,26 @@ def _chosen_skills(names: Sequence[str], survey: Survey) -> list[list[SkillFile]
             raise _not_found(name, survey)
         if len(meant) > 1:
             raise AmbiguousSkill(name, tuple(skill_files[0].path for skill_files in meant))
+        require_linkable(meant[0], survey.environment)
         chosen += [one for one in meant if one not in chosen]
     return chosen
 
 
-def _may_apply(values: Values, plan: LinkPlan) -> bool:
-    """Return whether the plan may be carried out: because of `--yes`, or because a person says so."""
+def _may_apply(values: Values, plan: LinkPlan, consent: "Consent | None") -> bool:
+    """Return whether the plan may be carried out: because of `--yes`, or because a person says so.
+
+    No `--yes` accepts findings of severity error: raise PermissionDenied for those.
+    """
     if values["yes"]:
+        if consent is not None and consent.errors:
+            names = "".join(f" {quote(name)}" for name in values["name"])
+            _require_consent_to_link(values, consent, f"skillshelf sync{names} --yes", asks=False)
         return True
     if values["json"] or not can_ask():
         note("nothing was done; to carry out this plan: --yes")
         return False
-    if ask(f"Carry out {plural(len(plan.actions), 'action')}? [y/N] "):
+    spite = f" in spite of these findings{consent.warning}" if consent is not None and consent.rules else ""
+    if ask(f"Carry out {plural(len(plan.actions), 'action')}{spite}? [y/N] "):
         return True
     note("nothing was done")
     return False
@@ -362,25 +501,22 @@ def _applied(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Surve
     return done
 
 
-_TRIES = 5
-
-
 def _carried_out(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
     """Carry out a plan; if another process did a part of it meanwhile, what is left of it."""
     shown = {(one.kind, one.path) for one in plan.actions}
-    for tries_left in reversed(range(_TRIES)):
+    with _settled(values, survey.environment):
         try:
             return apply_plan(plan, survey)[0]
         except LinksChanged:
-            survey = take_survey(survey.environment, list(HOSTS))
+            survey = _survey_for(values, survey.environment, None)
             plan = _plan(values, hosts, survey)
             # Nothing is done that was not shown.
-            if not tries_left or not {(one.kind, one.path) for one in plan.actions} <= shown:
+            if not {(one.kind, one.path) for one in plan.actions} <= shown:
                 raise
-    return plan
+            return apply_plan(plan, survey)[0]
 
 
-def _plan_json(plan: LinkPlan) -> dict[str, Any]:
+def _plan_json(plan: LinkPlan, consent: "Consent | None") -> dict[str, Any]:
     return {
         "actions": [
             {
@@ -395,6 +531,7 @@ def _plan_json(plan: LinkPlan) -> dict[str, Any]:
         ],
         "unchanged": [{"skill": one.skill, "host": one.host, "path": one.path} for one in plan.unchanged],
         "refused": [{"skill": one.skill, "host": one.host, "reason": one.reason} for one in plan.refused],
+        "findings": consent.rows() if consent is not None else [],
     }
 
 

@@ -4,7 +4,8 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from skillshelf.cli.commands import Values
@@ -12,15 +13,17 @@ from skillshelf.core.console import Screen, Style, as_json, note, screen, write
 from skillshelf.core.limits import JOURNAL_SESSIONS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import did_you_mean, fold, plural, shorten, visible
-from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
+from skillshelf.errors import DONE, FAILED, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
+from skillshelf.journal.acts import OpenCalls
 from skillshelf.journal.events import EVENTS
-from skillshelf.journal.file import Verification, in_words, read
+from skillshelf.journal.file import JournalCheck, Problem, Verification, in_words, journals_in, read
 from skillshelf.journal.file import verify as verify_journal
 from skillshelf.journal.format import RESERVED, Line
-from skillshelf.journal.state import Usage
+from skillshelf.journal.parts import base_of, is_part
+from skillshelf.journal.usage import Period
 from skillshelf.session.replay import Difference, Replay
 
-__all__ = ["ACTIONS", "Action", "EventLines", "log", "replay_view", "stats_view", "verify_view"]
+__all__ = ["ACTIONS", "Action", "EventLines", "log", "replay_view", "verify_view"]
 
 
 _SESSION_SHOWN = 8
@@ -202,6 +205,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tool_decided": _tool_decided,
     "tool_answered": lambda record: f"{_of(record, 'verdict')}: {_of(record, 'tool')}{_with(record, 'by', ', by {}')}",
     "result_dropped": lambda record: "the caller was cancelled: the model did not get the result",
+    "journal_continued": lambda record: f"part {_of(record, 'part')}, after {_of(record, 'before')}",
     "context_compacted": lambda record: f"{_counted(record, 'skills', 'skill')} no longer in the context",
 }
 """The description of an event by its type; other types show their members."""
@@ -217,7 +221,12 @@ def verify_view(found: Verification, name: str, screen: Screen) -> str:
     verdict = screen.paint("unchanged", "green") if found.ok else screen.paint("not as it was written", "red")
     lines = screen.table([(f"{name}:",)], (None,))
     lines[0] += f" {verdict}, {size}"
-    rows = [(f"line {p.line}", p.kind, p.detail) for p in found.problems]
+    if found.parts:
+        lines[0] += f" in {plural(len(found.parts), 'part')}"
+    if found.ok and found.removed_parts:
+        before = "the part before was" if found.removed_parts == 1 else "the parts before were"
+        lines.append(f"Begins with part {found.removed_parts + 1}: {before} removed by rotation.")
+    rows = [(_where(p), p.kind, p.detail) for p in found.problems]
     lines += screen.table(rows, (None, "red", None), indent=2, wrap=True)
     if found.open_end:
         lines.append("The end is open: a session has no session_ended; it still runs, was killed, or was cut off.")
@@ -228,45 +237,10 @@ def verify_view(found: Verification, name: str, screen: Screen) -> str:
     return "\n".join(lines) + "\n"
 
 
-def stats_view(usage: Usage, screen: Screen) -> str:
-    """Return a table of the skills, a table of the tools, and the number of events counted."""
-    lines = _numbers(_SKILL_COLUMNS, "SKILL", usage.skills, screen) or ["No skill was used."]
-    if usage.tools:
-        lines += ["", *_numbers(_TOOL_COLUMNS, "TOOL", usage.tools, screen)]
-    lines += ["", screen.paint(f"{plural(usage.events, 'event')} of {plural(usage.sessions, 'session')}", "bold")]
-    if usage.broken:
-        broken = f"{plural(usage.broken, 'line')} damaged or changed (run `skillshelf log verify` for details)"
-        lines.append(screen.paint(broken, "red"))
-    return "\n".join(lines) + "\n"
-
-
-_SKILL_COLUMNS = ("auto", "manual", "loaded", "read", "denied", "total_ms", "bytes")
-_TOOL_COLUMNS = ("calls", "failed", "denied", "total_ms", "longest_ms", "bytes")
-
-
-def _numbers(columns: Sequence[str], what: str, entries: Sequence[Mapping[str, Any]], screen: Screen) -> list[str]:
-    """Return right-aligned numbers, then the name, which may be long."""
-    if not entries:
-        return []
-    rows = [[column.removesuffix("_ms").replace("total", "time").upper() for column in columns]]
-    rows += [[_number(column, entry[column]) for column in columns] for entry in entries]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    names = [what, *(entry["name"] for entry in entries)]
-    table = [
-        (*(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), name)
-        for row, name in zip(rows, names, strict=True)
-    ]
-    return screen.table(table, (*([None] * len(columns)), "bold"))
-
-
-def _number(column: str, number: int) -> str:
-    if not number:
-        return "-"
-    return _duration(number) if column.endswith("_ms") else f"{number:,}"
-
-
-def _duration(ms: int) -> str:
-    return f"{ms} ms" if ms < 10_000 else f"{ms / 1000:.1f} s" if ms < 600_000 else f"{ms // 60_000:,} min"
+def _where(problem: Problem) -> str:
+    if not problem.file:
+        return f"line {problem.line}"
+    return f"{os.path.basename(problem.file)} line {problem.line_in_file}"
 
 
 def replay_view(found: Replay, file: str, screen: Screen) -> str:
@@ -306,10 +280,11 @@ _MOST_LAST = 1_000_000
 
 
 class Action(NamedTuple):
-    """One action on a journal, and the options that only it takes."""
+    """One action on a journal or on `many`, and the options that only it takes."""
 
     run: Callable[[str, Values], int]
     takes: tuple[str, ...]
+    many: bool = False
 
 
 def log(values: Values) -> int:
@@ -323,8 +298,11 @@ def log(values: Values) -> int:
     if strange := sorted(option for option in own - set(action.takes) if values[option] not in (None, False, [])):
         option = strange[0].replace("_", "-")
         raise ConfigurationError(f"log {name} takes no option --{option} (run `skillshelf log --help`)")
+    paths = values["file"]
+    if len(paths) > 1 and not action.many:
+        raise ConfigurationError(f"log {name} takes one journal (log stats and log export take several)")
     # As with `--config`, a relative path starts where the command was typed, not at `--cwd`.
-    return action.run(os.path.abspath(values["file"]), values)
+    return action.run(os.path.abspath(paths[0]), {**values, "file": paths[0], "files": paths})
 
 
 def show(path: str, values: Values) -> int:
@@ -334,7 +312,7 @@ def show(path: str, values: Values) -> int:
         shown += line.record is not None
         write(opening + as_json(_as_value(line)) if values["json"] else events.text(line))
         opening = ","
-    narrowed = any(values[name] for name in ("session", "type", "skill"))
+    narrowed = any(values[name] for name in ("session", "type", "skill", "since", "until"))
     if values["json"]:
         write("[]\n" if opening == "[" else "]\n")
     elif not shown:
@@ -363,20 +341,92 @@ def verify(path: str, values: Values) -> int:
 
 
 def stats(path: str, values: Values) -> int:
-    """Count which skills were used, how often, how, and for how long."""
-    from skillshelf.journal.state import count_usage
+    """Count which skills were used, how often, how, and by whom; and which never were."""
+    from skillshelf.cli.usage_view import VIEWS, stats_view
+    from skillshelf.journal.usage import UsageCounter
 
-    usage = count_usage(_lines(path), session=values["session"] or "")
-    write(as_json({"file": path, **usage._asdict()}) if values["json"] else stats_view(usage, screen(os.environ)))
+    by = values["by"]
+    if by is not None and by not in VIEWS:
+        raise ConfigurationError(f"--by needs one of {', '.join(VIEWS)}, not {by!r}{did_you_mean(by, VIEWS)}")
+    counter = UsageCounter(session=values["session"] or "", period=_period(values))
+    found = [_counted_journal(file, source, counter.add) for file, source in _sources(values["files"])]
+    usage = counter.usage()
+    if values["json"]:
+        times = dict(zip(("since_ms", "until_ms"), _period(values), strict=True))
+        write(as_json({"file": path, **usage._asdict(), "files": found, **times}))
+    else:
+        damaged = [f"{journal['source']}: {journal['problem']}" for journal in found if journal["problem"]]
+        write(stats_view(usage, screen(os.environ), by=by, damaged=damaged))
     return DONE
+
+
+def _counted_journal(file: str, source: str, add: Callable[[Line, str], None]) -> dict[str, Any]:
+    """Pass the lines of a journal on, and return whether its chain holds."""
+    chain, lines = JournalCheck(is_part(file)), 0
+    for line in _lines(file):
+        lines += 1
+        chain.add(line)
+        add(line, source)
+    problems = chain.problems()
+    problem = None
+    if problems:
+        problem = f"{plural(len(problems), 'problem')}, the first at line {problems[0].line}: {problems[0].detail}"
+    return {"file": file, "source": source, "lines": lines, "ok": not problems, "problem": problem}
+
+
+def _sources(paths: list[str]) -> list[tuple[str, str]]:
+    """Return each journal of the arguments once, with a short name; a folder stands for the journals in it."""
+    found: dict[str, None] = {}
+    for path in map(os.path.abspath, paths):
+        try:
+            found |= dict.fromkeys(journals_in(path))
+        except OSError as error:
+            raise _failure(path, error) from None
+    # A part that is named beside its journal is in it already.
+    files = [file for file in found if not is_part(file) or base_of(file) not in found]
+    if not files:
+        raise ConfigurationError(f"there is no journal in {os.path.abspath(paths[0])}")
+    above = os.path.commonpath([os.path.dirname(file) for file in files])
+    return [(file, os.path.relpath(file, above)) for file in files]
+
+
+def export(path: str, values: Values) -> int:
+    """Send the use of skills in journals to an OpenTelemetry receiver."""
+    from skillshelf.journal.otlp import EventExporter
+
+    if not values["otlp"]:
+        raise ConfigurationError("log export needs --otlp URL, the address of a receiver")
+    exporter = EventExporter(values["otlp"], content=values["otlp_content"], wait=True)
+    period = _period(values)
+    sources = _sources(values["files"])
+    try:
+        for file, source in sources:
+            for line in _lines(file):
+                if exporter.problem:
+                    break
+                if line.record is not None and line.problem is None:
+                    exporter.take(line.record, source, send=line.record["ts_ms"] in period)
+    finally:
+        exporter.close()
+    if values["json"]:
+        counts = {"spans": exporter.sent, "lost": exporter.lost, "problem": exporter.problem}
+        write(as_json({"files": [file for file, _ in sources], "otlp": exporter.url, **counts}))
+    else:
+        journals = plural(len(sources), "journal")
+        write(f"{plural(exporter.sent, 'span')} of {journals} sent to {visible(exporter.url)}\n")
+    if exporter.problem:
+        note(exporter.problem)
+    return FAILED if exporter.lost else DONE
 
 
 def replay(path: str, values: Values) -> int:
     """Repeat the calls of the journal and print the differences; no script runs and the user gets no question."""
     from skillshelf.shelf import replay as replay_journal
 
-    if not os.path.exists(path):
-        raise ResourceNotFound(path)
+    try:
+        journals_in(path)
+    except OSError as error:
+        raise _failure(path, error) from None
     config = os.path.abspath(values["config"]) if values["config"] else None
     found = replay_journal(
         path,
@@ -394,10 +444,11 @@ def replay(path: str, values: Values) -> int:
 
 
 ACTIONS: Mapping[str, Action] = {
-    "show": Action(show, ("session", "type", "skill", "last")),
+    "show": Action(show, ("session", "type", "skill", "last", "since", "until")),
     "verify": Action(verify, ("head",)),
-    "stats": Action(stats, ("session",)),
+    "stats": Action(stats, ("session", "since", "until", "by"), many=True),
     "replay": Action(replay, ("against", "disk", "trust")),
+    "export": Action(export, ("since", "until", "otlp", "otlp_content"), many=True),
 }
 
 
@@ -419,9 +470,7 @@ def _failure(path: str, error: OSError) -> SkillError:
 
 def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
     """Yield the lines that the options select, and every broken line, since its event is unknown."""
-    from skillshelf.journal.state import OpenCalls
-
-    calls = OpenCalls()
+    calls, period = OpenCalls(), _period(values)
     for line in lines:
         if line.record is None:
             yield line
@@ -431,8 +480,30 @@ def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
             line.record["session"].startswith(values["session"] or "")
             and (not values["type"] or line.record["type"] in values["type"])
             and values["skill"] in (None, skill)
+            and line.record["ts_ms"] in period
         ):
             yield line
+
+
+def _period(values: Values) -> Period:
+    """Return the time that `--since` and `--until` name."""
+    return Period(_time_of(values["since"], "--since"), _time_of(values["until"], "--until"))
+
+
+def _time_of(text: str | None, option: str) -> int | None:
+    """Return a date, or a time before now such as `7d`, in milliseconds."""
+    if text is None:
+        return None
+    if match := re.fullmatch(r"([0-9]{1,6})([hdw])", text):
+        hours = int(match[1]) * {"h": 1, "d": 24, "w": 168}[match[2]]
+        return time.time_ns() // 1_000_000 - hours * 3_600_000
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        needs = "a date such as 2026-11-01, or a time before now such as 12h, 7d or 4w"
+        raise ConfigurationError(f"{option} needs {needs}, not {text!r}") from None
+    # Without a zone it is UTC, as everything that `log` prints.
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _last(lines: Iterator[Line], number: str | None) -> Iterable[Line]:

@@ -75,7 +75,10 @@ def _fail(error: SkillError, values: Mapping[str, Any], *, wants_json: bool) -> 
 
     if wants_json:
         candidates = [*getattr(error, "paths", ()), *getattr(error, "near", ())]
-        write(as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
+        form: dict[str, Any] = {"error": {"code": code, "message": str(error), "candidates": candidates}}
+        if findings := getattr(error, "findings", ()):
+            form["findings"] = [*findings]
+        write(as_json(form))
     note(error_line(error, command_again(values, "list", all=True)) + _elsewhere(error, values))
     return status
 
@@ -107,11 +110,14 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     arguments, unexpected, only_arguments = list(command.arguments), [], False
     while rest:
         word = rest.pop(0)
-        option = None if only_arguments else options.get(word.partition("=")[0])
+        option = None if only_arguments else options.get(word) or options.get(word.partition("=")[0])
         if option:
             value = _option_value(option, word, rest, options)
             if option in HELP:
                 return "help", {"command": name, "no_pager": NO_PAGER.name in words}
+            if option.form and not re.fullmatch(option.form[0], str(value)):
+                is_argument = word == option.name and len(arguments) == len(command.arguments) and bool(rest)
+                raise ConfigurationError(_wrong_value(option, str(value), words, is_argument=is_argument))
             values[option.key] = [*values[option.key], value] if option.many else value
         elif word == "--" and not only_arguments:
             only_arguments = True
@@ -134,6 +140,17 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     return name, values
 
 
+def _wrong_value(option: Option, value: str, words: Sequence[str], *, is_argument: bool) -> str:
+    """Explain what an option takes, with the line without it; the wrong value may be the first argument of that."""
+    from shlex import join
+
+    at = next(at for at, word in enumerate(words) if word in (option.name, f"{option.name}={value}"))
+    left = words[at + 1 :] if is_argument or words[at] != option.name else words[at + 2 :]
+    line = join(["skillshelf", *words[:at], *left])
+    takes = option.form[1] if option.form else option.value
+    return f"{option.name} takes {takes}, not {value!r}; without it you are asked, or told what to type: {line}"
+
+
 def _split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the command and the words without it; options may come before it."""
     with_value = {option.name for option in SHARED if option.value}
@@ -149,7 +166,7 @@ def _option_value(option: Option, word: str, rest: list[str], options: Mapping[s
     """Return the value of an option, taken from its own word or from the next one; a flag has the value True."""
     _, equals, value = word.partition("=")
     if not option.value:
-        if equals:
+        if equals and word != option.name:
             raise ConfigurationError(f"option {option.name} takes no value")
         return True
     if equals:
@@ -164,5 +181,5 @@ def _is_option(word: str, options: Mapping[str, Option]) -> bool:
     """Return True for a word that names an option, known or not: a dash, a number or a phrase in quotes does not."""
     if not word.startswith("-") or word == "-":
         return False
-    known = word.partition("=")[0] in options
+    known = word in options or word.partition("=")[0] in options
     return known or not (" " in word or re.fullmatch(r"-(\d+|\d*\.\d+)", word))

@@ -1,19 +1,21 @@
 """Change the user's configuration: `enable`, `disable` and `trust`."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from skillshelf.cli.commands import Values, environment_for, shelf_for
 from skillshelf.core.console import as_json, note, write
-from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, PermissionDenied, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.config.approvals import Approval
     from skillshelf.core.environment import Environment
+    from skillshelf.core.values import CatalogSkill
     from skillshelf.hosts.host_switches import SwitchResult
+    from skillshelf.lint.consent import Consent
     from skillshelf.shelf import Shelf
 
 __all__ = ["disable", "enable", "trust"]
@@ -25,19 +27,34 @@ def enable(values: Values) -> int:
     if values["in"]:
         return _switch_in_hosts(values, on=True)
     spellings = _spellings(name, shelf_for(values))
+    _require_not_banned(name, [skill for skill in _skills_here(values) if {_key(skill.name), skill.dir} & spellings])
     status = _change_disabled(
         values,
         name,
         lambda names: [other for other in names if _key(other) not in spellings],
         ("enabled", "not in the list of disabled skills"),
     )
-    found = [s for s in shelf_for(values, trust="ask").catalog.skills if {_key(s.name), s.dir} & spellings]
+    found = [skill for skill in _skills_here(values) if {_key(skill.name), skill.dir} & spellings]
     if still := next((skill for skill in found if skill.hidden == "disabled"), None):
         note(f"{name} is still disabled, by its name or its path, in {still.hidden_by}")
         return NEGATIVE
     if not found:
         note(f"no skill here is named {name} (run `skillshelf list` to see the skills)")
     return status
+
+
+def _skills_here(values: Values) -> "Sequence[CatalogSkill]":
+    """Return the skills as models see them or not."""
+    return shelf_for(values, trust="ask").catalog.skills
+
+
+def _require_not_banned(name: str, skills: "Sequence[CatalogSkill]") -> None:
+    """Raise PermissionDenied if the system policy forbids all skills that a name means."""
+    from skillshelf.config.system_policy import is_banned
+
+    by = [skill.hidden_by for skill in skills if is_banned(skill.hidden_by)]
+    if by and len(by) == len(skills):
+        raise PermissionDenied(f"{name} cannot be enabled: the system policy forbids it ({by[0]})")
 
 
 def _spellings(name: str, shelf: "Shelf") -> set[str]:
@@ -66,12 +83,26 @@ def disable(values: Values) -> int:
     if values["in"]:
         return _switch_in_hosts(values, on=False)
     listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
+    for skill in shelf_for(values, trust="ask").catalog.skills:
+        if {_key(skill.name), skill.dir} & {_key(listed)}:
+            _require_optional(skill.name, skill.path, environment_for(values))
     return _change_disabled(
         values,
         listed,
         lambda names: names if _key(listed) in map(_key, names) else [*names, listed],
         ("disabled", "already disabled"),
     )
+
+
+def _require_optional(name: str, path: str, environment: "Environment") -> None:
+    """Raise PermissionDenied for a skill that the system policy requires: nobody can turn it off."""
+    from skillshelf.catalog.build_context import required_by
+    from skillshelf.config.settings import load_system_policy
+    from skillshelf.core import files
+
+    real = files.real_path(path)
+    if by := required_by(load_system_policy(environment), name, path, real, os.path.dirname(real)):
+        raise PermissionDenied(f"{name} cannot be disabled: the system policy requires it ({by})")
 
 
 def _disabled_path(path: str, values: Values) -> str:
@@ -120,18 +151,26 @@ _REACH = "this counts for agents that get their skills from skillshelf"
 def _switch_in_hosts(values: Values, *, on: bool) -> int:
     """Turn a skill on or off by the own settings of hosts, and say what was written."""
     from skillshelf.config.hosts import HOSTS
+    from skillshelf.config.settings import load_system_policy
+    from skillshelf.config.system_policy import require_host
     from skillshelf.hosts.explain import find, is_path, requested_hosts, similar_names
     from skillshelf.hosts.host_switches import switch_in_host
     from skillshelf.hosts.link import only_skill
+    from skillshelf.hosts.placement import policy_refusal
 
     wanted, environment = values["name"], environment_for(values)
     hosts = requested_hosts([host for given in values["in"] for host in given.split(",") if host])
+    require_host(load_system_policy(environment), hosts)
     survey, found = find(wanted, environment, list(HOSTS))
     if not found:
         missing = SkillNotFound(wanted)
         missing.near = tuple(similar_names(wanted, survey))
         raise missing
     skill_file = only_skill(wanted, found, survey)
+    if on and (reason := policy_refusal(skill_file, None, load_system_policy(environment))):
+        raise PermissionDenied(f"{wanted} cannot be enabled: {reason}")
+    if not on:
+        _require_optional(skill_file.declared or skill_file.folder, skill_file.path, environment)
     options = {"on": on, "by_path": is_path(wanted), "dry_run": values["dry_run"]}
     results = [switch_in_host(skill_file, host, survey, **options) for host in hosts]
     if values["json"]:
@@ -208,6 +247,48 @@ def _list_trust(environment: "Environment", *, wants_json: bool) -> int:
     return DONE
 
 
+def _require_trustable(folder: str, environment: "Environment") -> None:
+    """Raise if there is no such folder, or if the system policy lets nobody trust it."""
+    from skillshelf.config.settings import load_system_policy
+    from skillshelf.config.system_policy import trust_refusal
+    from skillshelf.core import files
+
+    if files.kind_at(files.real_path(folder)) != "folder":
+        raise ConfigurationError(f"folder {folder} not found")
+    if by := trust_refusal(load_system_policy(environment), files.real_path(folder)):
+        raise PermissionDenied(f"{folder} cannot be trusted: the system policy forbids it ({by})")
+
+
+def _consent_to_trust(values: Values, folder: str) -> "Consent":
+    """Return what the security rules find in the skills below a folder, and which rules nobody accepted."""
+    from skillshelf.errors import SkillFileNotFound
+    from skillshelf.lint.consent import accepted_rules, consent_needed
+    from skillshelf.lint.run import in_paths, security_findings_of
+
+    accepted = accepted_rules(values["accept_rule"])
+    try:
+        targets = in_paths([folder], shelf_for(values))
+    except SkillFileNotFound:
+        return consent_needed({})
+    return consent_needed({target.path: security_findings_of(target) for target in targets.found}, accepted)
+
+
+def _before_trust(values: Values, folder: str) -> "Consent":
+    """Return the security findings of a folder that is to be trusted, after somebody agreed to them."""
+    from skillshelf.cli.consent_view import refusal, require_consent, show_findings
+    from skillshelf.core.text import visible
+
+    consent = _consent_to_trust(values, folder)
+    if consent.rules or values["dry_run"]:
+        show_findings(consent, folder)
+    if consent.rules and not values["dry_run"]:
+        command = f"skillshelf trust {quote(folder)}"
+        refused = refusal(consent, f"{folder} is not trusted: its skills", command, consent.rules)
+        no = PermissionDenied(f"{folder} is not trusted")
+        require_consent(consent, f"Trust {visible(folder)}", refused, asks=not values["json"], no=no)
+    return consent
+
+
 def trust(values: Values) -> int:
     """Trust a folder and everything below it, stop trusting it, or list the trusted folders."""
     from skillshelf.config.settings_edit import change_list, listed
@@ -219,8 +300,8 @@ def trust(values: Values) -> int:
     if values["list"]:
         return _list_trust(environment, wants_json=values["json"])
     folder = os.path.abspath(os.path.join(environment.cwd, values["dir"] or "."))
-    if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
-        raise ConfigurationError(f"folder {folder} not found")
+    if not values["remove"]:
+        _require_trustable(folder, environment)
 
     def real(other: str) -> str:
         return files.real_path(expand(other, environment, base=environment.cwd))
@@ -231,13 +312,16 @@ def trust(values: Values) -> int:
         return folders if folder in folders else [*folders, folder]
 
     dry_run = values["dry_run"]
+    known = values["remove"] or folder in listed(environment, "trust", "folders")
+    found = [] if known else _before_trust(values, folder).rows()
     path, changed = change_list(environment, "trust", "folders", change, dry_run=dry_run)
     taken_back = _take_back(environment, real(folder), dry_run=dry_run) if values["remove"] else []
     for other in listed(environment, "trust", "folders") if values["remove"] and not dry_run else ():
         if files.is_inside(real(folder), real(other)):
             note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
     if values["json"]:
-        write(as_json({"folder": folder, "file": path, "changed": changed or bool(taken_back)}))
+        form = {"folder": folder, "file": path, "changed": changed or bool(taken_back), "findings": found}
+        write(as_json(form))
         return DONE
     for one in taken_back:
         gone = "would no longer be" if dry_run else "is no longer"

@@ -1,6 +1,7 @@
 """Run the command `uninstall`: remove what skillshelf made on this machine, and list what is left."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -18,7 +19,14 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import DENIED, DONE, NEGATIVE, SkillError
 from skillshelf.hosts.link_records import MANIFEST, UnusableRecords, records_path
-from skillshelf.hosts.made_links import MADE_STATES, MadeLink, forget_records, made_links, remove_made_links
+from skillshelf.hosts.made_links import (
+    MADE_STATES,
+    MadeLink,
+    forget_records,
+    is_forgettable,
+    made_links,
+    remove_made_links,
+)
 
 __all__ = ["removal_command", "uninstall"]
 
@@ -121,7 +129,7 @@ def _links(environment: Environment) -> tuple[list[RemovalStep], list[LeftOver]]
     steps = [_step_of(made, reasons) for made in removable]
     left = [LeftOver(made.record.how, made.path, MADE_STATES[made.state]) for made in found if not made.is_removable]
     path = records_path(environment)
-    if path is not None and left:
+    if path is not None and not all(made.is_removable or is_forgettable(made) for made in found):
         left.append(LeftOver("record of links", path, "it names what is left of them"))
     elif path is not None and files.kind_at(path) is not None:
         steps.append(RemovalStep("state", path, "the record of links", partial(forget_records, environment)))
@@ -202,7 +210,7 @@ def _journals(folder: str) -> list[str]:
     """Return the journals directly in a folder: regular files whose first line is an event of ours."""
     found = []
     with suppress(OSError):
-        names = sorted(name for name in files.stamps_in(folder) if name.endswith(".jsonl"))
+        names = sorted(name for name in files.stamps_in(folder) if re.search(r"\.jsonl(\.part-[0-9]+)?$", name))
         for name in names[:_MOST_JOURNALS]:
             path = f"{folder}/{name}"
             with suppress(OSError):
@@ -217,7 +225,8 @@ def _is_journal(path: str) -> bool:
         line = files.read_at(descriptor, _JOURNAL_HEAD, 0).partition(b"\n")[0]
     finally:
         files.close(descriptor)
-    return line.startswith(b"{") and b'"seq":0' in line and b'"type":"session_started"' in line
+    is_first = b'"seq":0' in line and b'"type":"session_started"' in line
+    return line.startswith(b"{") and (is_first or b'"type":"journal_continued"' in line)
 
 
 def removal_command() -> str:

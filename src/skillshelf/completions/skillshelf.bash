@@ -54,28 +54,30 @@ _skillshelf_command() {
         list) options='--profile --cwd --home --config --json --no-cache --no-pager --scope --all --help' takes='--profile --cwd --home --config --scope' ;;
         search) options='--profile --cwd --home --config --json --no-cache --limit --scope --everywhere --help' takes='--profile --cwd --home --config --limit --scope' ;;
         pick) options='--profile --cwd --home --config --json --no-cache --path --plain --help' takes='--profile --cwd --home --config' ;;
-        show) options='--profile --cwd --home --config --json --no-cache --journal --keep --args --raw --no-pager --help' takes='--profile --cwd --home --config --journal --args' ;;
-        read) options='--profile --cwd --home --config --json --no-cache --journal --keep --no-pager --help' takes='--profile --cwd --home --config --journal' ;;
+        show) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --args --raw --no-pager --help' takes='--profile --cwd --home --config --journal --rotate --otlp --args' ;;
+        read) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --no-pager --help' takes='--profile --cwd --home --config --journal --rotate --otlp' ;;
         digest) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
         why) options='--profile --cwd --home --config --json --no-cache --host --all-hosts --fix --dry-run --help' takes='--profile --cwd --home --config --host' ;;
         hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --dry-run --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
-        link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --dry-run --help' takes='--profile --cwd --home --config --to' ;;
-        sync) options='--profile --cwd --home --config --json --no-cache --to --dry-run --remove --yes --help' takes='--profile --cwd --home --config --to' ;;
+        link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --accept-rule --dry-run --help' takes='--profile --cwd --home --config --to --accept-rule' ;;
+        sync) options='--profile --cwd --home --config --json --no-cache --to --dry-run --remove --accept-rule --yes --help' takes='--profile --cwd --home --config --to --accept-rule' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
-        check) options='--profile --cwd --home --config --json --no-cache --fix --diff --dry-run --no-pager --format --help' takes='--profile --cwd --home --config --format' ;;
+        check) options='--profile --cwd --home --config --json --no-cache --fix --fix=names --diff --dry-run --select --ignore --severity --baseline --write-baseline --user --no-pager --format --help' takes='--profile --cwd --home --config --select --ignore --severity --baseline --write-baseline --format' ;;
+        explain) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
         new) options='--profile --cwd --home --config --json --no-cache --root --user --description --scripts --references --assets --for --all-hosts --dry-run --help' takes='--profile --cwd --home --config --root --description --for' ;;
-        run) options='--profile --cwd --home --config --json --no-cache --journal --keep --yes --help' takes='--profile --cwd --home --config --journal --yes' ;;
+        run) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --yes --help' takes='--profile --cwd --home --config --journal --rotate --otlp --yes' ;;
         enable) options='--profile --cwd --home --config --json --no-cache --in --dry-run --help' takes='--profile --cwd --home --config --in' ;;
         disable) options='--profile --cwd --home --config --json --no-cache --in --dry-run --help' takes='--profile --cwd --home --config --in' ;;
-        trust) options='--profile --cwd --home --config --json --no-cache --list --remove --dry-run --help' takes='--profile --cwd --home --config' ;;
+        trust) options='--profile --cwd --home --config --json --no-cache --list --remove --accept-rule --dry-run --help' takes='--profile --cwd --home --config --accept-rule' ;;
         profile) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
-        log) options='--profile --cwd --home --config --json --no-cache --session --type --skill --last --head --against --disk --trust --no-pager --help' takes='--profile --cwd --home --config --session --type --skill --last --head --against' ;;
-        mcp) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --http --token-file --allow-host --paths --help' takes='--profile --cwd --home --config --journal --http --token-file --allow-host' ;;
-        rpc) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --help' takes='--profile --cwd --home --config --journal' ;;
-        chat) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --model --once --help' takes='--profile --cwd --home --config --journal --model --once' ;;
+        policy) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
+        log) options='--profile --cwd --home --config --json --no-cache --session --type --skill --since --until --by --otlp --otlp-content --last --head --against --disk --trust --no-pager --help' takes='--profile --cwd --home --config --session --type --skill --since --until --by --otlp --last --head --against' ;;
+        mcp) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --http --token-file --allow-host --paths --help' takes='--profile --cwd --home --config --journal --rotate --otlp --http --token-file --allow-host' ;;
+        rpc) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --help' takes='--profile --cwd --home --config --journal --rotate --otlp' ;;
+        chat) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --model --once --help' takes='--profile --cwd --home --config --journal --rotate --otlp --model --once' ;;
         completion) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
-        doctor) options='--profile --cwd --home --config --json --no-cache --fix --help' takes='--profile --cwd --home --config' ;;
+        doctor) options='--profile --cwd --home --config --json --no-cache --fix --dry-run --help' takes='--profile --cwd --home --config' ;;
         uninstall) options='--profile --cwd --home --config --json --no-cache --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
         help) options='--no-pager --help' takes='' ;;
     esac
@@ -86,25 +88,40 @@ _skillshelf_option() {
         'list --scope') kind='scope' ;;
         'search --scope') kind='scope' ;;
         'show --journal') kind='file' ;;
+        'show --rotate') kind='rule' ;;
         'read --journal') kind='file' ;;
+        'read --rotate') kind='rule' ;;
         'why --host') kind='host' ;;
         'hosts --diff') kind='host' ;;
         'hosts --set') kind='host' ;;
         'link --to') kind='host' ;;
+        'link --accept-rule') kind='rule' ;;
         'sync --to') kind='host' ;;
+        'sync --accept-rule') kind='rule' ;;
+        'check --select') kind='rule' ;;
+        'check --ignore') kind='rule' ;;
+        'check --severity') kind='error warning info' ;;
+        'check --baseline') kind='file' ;;
+        'check --write-baseline') kind='file' ;;
         'check --format') kind='text json sarif github' ;;
         'new --root') kind='dir' ;;
         'new --for') kind='host' ;;
         'run --journal') kind='file' ;;
+        'run --rotate') kind='rule' ;;
         'enable --in') kind='host' ;;
         'disable --in') kind='host' ;;
+        'trust --accept-rule') kind='rule' ;;
         'log --type') kind='event' ;;
         'log --skill') kind='skill' ;;
+        'log --by') kind='skill user week search denial error tool' ;;
         'log --against') kind='kept disk' ;;
         'mcp --journal') kind='file' ;;
+        'mcp --rotate') kind='rule' ;;
         'mcp --token-file') kind='file' ;;
         'rpc --journal') kind='file' ;;
+        'rpc --rotate') kind='rule' ;;
         'chat --journal') kind='file' ;;
+        'chat --rotate') kind='rule' ;;
         *' --profile') kind='profile' ;;
         *' --cwd') kind='dir' ;;
         *' --home') kind='dir' ;;
@@ -122,16 +139,17 @@ _skillshelf_argument() {
         'link '*) kind='skill' ;;
         'sync '*) kind='skill' ;;
         'check '*) kind='file' ;;
+        'explain 0') kind='rule' ;;
         'run 0') kind='skill' ;;
         'enable 0') kind='skill' ;;
         'disable 0') kind='skill' ;;
         'trust 0') kind='dir' ;;
         'profile 0') kind='profile' ;;
-        'log 0') kind='show verify stats replay' ;;
-        'log 1') kind='file' ;;
+        'log 0') kind='show verify stats replay export' ;;
+        'log '*) kind='file' ;;
         'completion 0') kind='bash zsh fish' ;;
-        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration links hosts sandbox' ;;
-        'help 0') kind='inventory list search pick show read digest why hosts link sync prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help' ;;
+        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration policy links hosts sandbox' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link sync prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help' ;;
     esac
 }
 
@@ -174,7 +192,7 @@ _skillshelf() {
     elif [[ $value == -* ]]; then
         kind=$options
     elif [[ -z $command ]]; then
-        kind='inventory list search pick show read digest why hosts link sync prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'
+        kind='inventory list search pick show read digest why hosts link sync prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
     else
         _skillshelf_argument "$command" "$position"
     fi

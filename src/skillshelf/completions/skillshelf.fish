@@ -26,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --against --allow-host --args --config --cwd --description --diff --for --format --head --home --host --http --in --journal --last --limit --model --once --profile --root --scope --session --set --skill --to --token-file --type --yes
+        else if contains -- $word --accept-rule --against --allow-host --args --baseline --by --config --cwd --description --diff --for --format --head --home --host --http --ignore --in --journal --last --limit --model --once --otlp --profile --root --rotate --scope --select --session --set --severity --since --skill --to --token-file --type --until --write-baseline --yes
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -70,13 +70,15 @@ complete -c skillshelf -n "__skillshelf_is ''" -a sync -d 'make skills visible t
 complete -c skillshelf -n "__skillshelf_is ''" -a prompt -d 'print the catalog text that a model gets'
 complete -c skillshelf -n "__skillshelf_is ''" -a tools -d 'print the tools that a model gets, with their schemas'
 complete -c skillshelf -n "__skillshelf_is ''" -a check -d 'check skills against the standard and good practice, with the line and the fix of each finding'
+complete -c skillshelf -n "__skillshelf_is ''" -a explain -d 'explain a rule of `check`: why it exists, an example, how to fix what it finds, how to switch it off'
 complete -c skillshelf -n "__skillshelf_is ''" -a new -d 'create a skill that passes `check`, in this repository or in the home folder'
 complete -c skillshelf -n "__skillshelf_is ''" -a run -d 'run a script of a skill in a sandbox, after you confirm'
 complete -c skillshelf -n "__skillshelf_is ''" -a enable -d 'enable a disabled skill for agents that get their skills from skillshelf, or in a host itself'
 complete -c skillshelf -n "__skillshelf_is ''" -a disable -d 'disable a skill for agents that get their skills from skillshelf, or in a host itself'
 complete -c skillshelf -n "__skillshelf_is ''" -a trust -d 'trust a folder and everything below it, so that models that skillshelf serves see its skills'
 complete -c skillshelf -n "__skillshelf_is ''" -a profile -d 'print every field of a profile, or list the profiles'
-complete -c skillshelf -n "__skillshelf_is ''" -a log -d 'show the events of a journal, verify that nothing was changed, count which skills were used, or replay it'
+complete -c skillshelf -n "__skillshelf_is ''" -a policy -d 'show the rules in force, where each comes from, and what the machine\'s administrator forbids'
+complete -c skillshelf -n "__skillshelf_is ''" -a log -d 'show a journal, verify that nothing was changed, count which skills are used, replay or export it'
 complete -c skillshelf -n "__skillshelf_is ''" -a mcp -d 'serve the skills to agents over the Model Context Protocol, on standard input and output or over HTTP'
 complete -c skillshelf -n "__skillshelf_is ''" -a rpc -d 'serve another program with JSON-RPC 2.0 on standard input and output, one message a line'
 complete -c skillshelf -n "__skillshelf_is ''" -a chat -d 'try your skills with a small agent, line by line or for one answer'
@@ -96,12 +98,18 @@ complete -c skillshelf -n '__skillshelf_is pick' -l path -d 'print the folder of
 complete -c skillshelf -n '__skillshelf_is pick' -l plain -d 'list skills as numbered lines, for screen readers and simple terminals'
 complete -c skillshelf -n '__skillshelf_is show' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is show' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is show' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is show' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
+complete -c skillshelf -n '__skillshelf_is show' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is show' -l args -d 'what the user asks the skill to work on' -x
 complete -c skillshelf -n '__skillshelf_is show' -l raw -d 'print the file itself'
 complete -c skillshelf -n '__skillshelf_is show' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is show 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is read' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is read' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is read' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is read' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
+complete -c skillshelf -n '__skillshelf_is read' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is read' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is read 0' -a '(__skillshelf_names uri)'
 complete -c skillshelf -n '__skillshelf_is digest 0' -F
@@ -121,21 +129,32 @@ complete -c skillshelf -n '__skillshelf_is link' -l all-hosts -d 'all known host
 complete -c skillshelf -n '__skillshelf_is link' -l force -d 'also for a host that ignores disable-model-invocation, so that its model may call it'
 complete -c skillshelf -n '__skillshelf_is link' -l even-so -d 'the old name of --force'
 complete -c skillshelf -n '__skillshelf_is link' -l remove -d 'remove the links and copies made for these hosts'
+complete -c skillshelf -n '__skillshelf_is link' -l accept-rule -d 'link skills of a folder that is not trusted although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is link' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is link' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is sync' -l to -d 'the hosts, separated by commas (default: yours); may be repeated' -x -a '(__skillshelf_names host)'
 complete -c skillshelf -n '__skillshelf_is sync' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is sync' -l remove -d 'remove the links and copies that were made, and the folders made for them'
+complete -c skillshelf -n '__skillshelf_is sync' -l accept-rule -d 'link skills of a folder that is not trusted although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is sync' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is sync' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is prompt' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is tools' -l trust -d 'for this run, show this project\'s skills to the model too'
-complete -c skillshelf -n '__skillshelf_is check' -l fix -d 'apply safe fixes, and show what changed'
+complete -c skillshelf -n '__skillshelf_is check' -l fix -d 'apply safe fixes, and show what changed; a name is never changed'
+complete -c skillshelf -n '__skillshelf_is check' -l fix=names -d 'the same, and give skills the names of their folders'
 complete -c skillshelf -n '__skillshelf_is check' -l diff -d 'show what --fix would change, and change nothing'
 complete -c skillshelf -n '__skillshelf_is check' -l dry-run -d 'the same as --diff'
+complete -c skillshelf -n '__skillshelf_is check' -l select -d 'only these rules: ids, groups such as name, beginnings such as yaml*' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is check' -l ignore -d 'leave out these rules; may be repeated' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is check' -l severity -d 'show, and fail on, this severity and above (default: show all, fail on warnings)' -x -a 'error warning info'
+complete -c skillshelf -n '__skillshelf_is check' -l baseline -d 'report only what is not in this file of known findings' -r -F
+complete -c skillshelf -n '__skillshelf_is check' -l write-baseline -d 'write all findings to FILE; with --baseline, only those of it not fixed' -r -F
+complete -c skillshelf -n '__skillshelf_is check' -l user -d 'also the skills in your home folder, and those that you named elsewhere'
 complete -c skillshelf -n '__skillshelf_is check' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is check' -l format -d 'text, json, sarif or github (default: text)' -x -a 'text json sarif github'
 complete -c skillshelf -n '__skillshelf_is check' -F
+complete -c skillshelf -n '__skillshelf_is explain' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is explain 0' -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is new' -l root -d 'create it in this folder of skills' -x -a '(__fish_complete_directories (commandline -ct))'
 complete -c skillshelf -n '__skillshelf_is new' -l user -d 'create it in the home folder'
 complete -c skillshelf -n '__skillshelf_is new' -l description -d 'what it does and when to use it' -x
@@ -147,6 +166,9 @@ complete -c skillshelf -n '__skillshelf_is new' -l all-hosts -d 'all known hosts
 complete -c skillshelf -n '__skillshelf_is new' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is run' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is run' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is run' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is run' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
+complete -c skillshelf -n '__skillshelf_is run' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is run' -l yes -d 'run it without a question if all files of the skill have this digest' -x
 complete -c skillshelf -n '__skillshelf_is run 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is enable' -l in -d 'in this host, by its own settings; may be repeated' -x -a '(__skillshelf_names host)'
@@ -157,23 +179,33 @@ complete -c skillshelf -n '__skillshelf_is disable' -l dry-run -d 'say what woul
 complete -c skillshelf -n '__skillshelf_is disable 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is trust' -l list -d 'list the trusted folders and the approvals'
 complete -c skillshelf -n '__skillshelf_is trust' -l remove -d 'stop trusting the folder, and take back the approvals of the skills below it'
+complete -c skillshelf -n '__skillshelf_is trust' -l accept-rule -d 'trust the folder although this security rule finds something in its skills; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is trust' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is trust 0' -a '(__fish_complete_directories (commandline -ct))'
 complete -c skillshelf -n '__skillshelf_is profile' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is profile 0' -a '(__skillshelf_names profile)'
+complete -c skillshelf -n '__skillshelf_is policy' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is log' -l session -d 'show, stats: only sessions whose id begins with S' -x
 complete -c skillshelf -n '__skillshelf_is log' -l type -d 'show: only events of this type; may be repeated' -x -a '(__skillshelf_names event)'
 complete -c skillshelf -n '__skillshelf_is log' -l skill -d 'show: only events about this skill' -x -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is log' -l since -d 'show, stats, export: from this date on, or the last 12h, 7d or 4w' -x
+complete -c skillshelf -n '__skillshelf_is log' -l until -d 'show, stats, export: before this date or time (UTC)' -x
+complete -c skillshelf -n '__skillshelf_is log' -l by -d 'stats: one view, whole: skill, user, week, search, denial, error or tool' -x -a 'skill user week search denial error tool'
+complete -c skillshelf -n '__skillshelf_is log' -l otlp -d 'export: the address of an OpenTelemetry receiver' -x
+complete -c skillshelf -n '__skillshelf_is log' -l otlp-content -d 'export: send arguments, queries and paths, too'
 complete -c skillshelf -n '__skillshelf_is log' -l last -d 'show: only the last N events' -x
 complete -c skillshelf -n '__skillshelf_is log' -l head -d 'verify: a sum that you kept elsewhere; its line must still be there' -x
 complete -c skillshelf -n '__skillshelf_is log' -l against -d 'replay: `kept` inputs (the default where there are some), or the `disk` as it is now' -x -a 'kept disk'
 complete -c skillshelf -n '__skillshelf_is log' -l disk -d 'replay: the same as --against=disk'
 complete -c skillshelf -n '__skillshelf_is log' -l trust -d 'replay: treat the journal\'s project as trusted'
 complete -c skillshelf -n '__skillshelf_is log' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is log 0' -a 'show verify stats replay'
-complete -c skillshelf -n '__skillshelf_is log 1' -F
+complete -c skillshelf -n '__skillshelf_is log 0' -a 'show verify stats replay export'
+complete -c skillshelf -n '__skillshelf_is log' -F
 complete -c skillshelf -n '__skillshelf_is mcp' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is mcp' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is mcp' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is mcp' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
+complete -c skillshelf -n '__skillshelf_is mcp' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is mcp' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is mcp' -l http -d 'serve over HTTP at this address, such as 127.0.0.1:8000; port 0: a free one' -x
 complete -c skillshelf -n '__skillshelf_is mcp' -l token-file -d 'HTTP: require the token in this file; $SKILLSHELF_MCP_TOKEN works too' -r -F
@@ -181,16 +213,23 @@ complete -c skillshelf -n '__skillshelf_is mcp' -l allow-host -d 'HTTP: another 
 complete -c skillshelf -n '__skillshelf_is mcp' -l paths -d 'HTTP: show clients the paths of the skills on this machine'
 complete -c skillshelf -n '__skillshelf_is rpc' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is rpc' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is rpc' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is rpc' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
+complete -c skillshelf -n '__skillshelf_is rpc' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is rpc' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is chat' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is chat' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is chat' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is chat' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
+complete -c skillshelf -n '__skillshelf_is chat' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is chat' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is chat' -l model -d 'the model, such as anthropic:NAME, openai:NAME, or the NAME at a local server' -x
 complete -c skillshelf -n '__skillshelf_is chat' -l once -d 'answer TEXT and exit; the same as a MESSAGE' -x
 complete -c skillshelf -n '__skillshelf_is completion 0' -a 'bash zsh fish'
 complete -c skillshelf -n '__skillshelf_is doctor' -l fix -d 'repair what can be made again'
-complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native folders cache packed index runs approvals configuration links hosts sandbox'
+complete -c skillshelf -n '__skillshelf_is doctor' -l dry-run -d 'say what would be done, and do nothing'
+complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native folders cache packed index runs approvals configuration policy links hosts sandbox'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'
+complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'

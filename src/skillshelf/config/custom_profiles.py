@@ -36,7 +36,7 @@ def derive(name: str, overrides: Mapping[str, Any], known: Mapping[str, Profile]
 
 
 def _value(field: str, value: Any, base: Profile) -> Any:
-    if field not in Profile._fields or field in ("name", "evidence"):
+    if field not in Profile._fields or field in ("name", "evidence", "host"):
         hint = did_you_mean(field, Profile._fields)
         raise InvalidField(field, f"is not a field of a profile{hint} (`skillshelf profile standard` lists them)")
     if field == "rules":

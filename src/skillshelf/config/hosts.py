@@ -232,6 +232,8 @@ _CLAUDE_CODE = HOST._replace(
         "init": 59,
         "security-review": 71,
     },
+    bundled_last=("init", "security-review"),
+    budget_unit="joined-chars",
     overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
@@ -473,12 +475,12 @@ _OH_MY_PI = HOST._replace(
     fields=("name", "description", "disable-model-invocation", "hide"),
     hides_on=("disable-model-invocation", "hide"),
     truth="boolean",
-    types=(FieldType("name", ("text",), "ignore"), FieldType("description", ("text", "null"), "text")),
+    empty_file="no-bytes",
+    empty_description="of-other-types",
+    types=(FieldType("name", ("text",), "ignore"),),
     rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed")),
     accepts=("name-address",),
     commands="slash-skill",
-    # It lists a skill whose description is no text, with an empty one.
-    unknown=("description-type",),
     on_change="needs a restart",
 )
 
@@ -501,6 +503,7 @@ _CODELIA = HOST._replace(
     root_file="skill",
     user_links="never",
     other_links="never",
+    linked_root="follow",
     linked_file="skip",
     yaml_mode="lines",
     rules=rules_of(
@@ -518,6 +521,7 @@ _CODELIA = HOST._replace(
     order=("name", "scope", "path"),
     catalog_form="skills-context",
     catalog_budget=("entries", "bytes"),
+    budget_frame="free",
     mentions="dollar",
     tells=reported_in(invalid="screen", collision="screen", budget="nothing"),
     on_change="needs a reload of its skills",
@@ -659,16 +663,18 @@ _AMP = HOST._replace(
         RootRule("project", "chain", (".claude/skills",)),
         RootRule("user", "home", (".claude/skills",)),
     ),
+    markers=(),
     no_marker="filesystem",
     max_depth=5,
     skip_directories=("node_modules",),
     below_skill="enter",
     root_file="skill",
-    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-length", "name-pattern", "description-type")),
+    empty_description="of-other-types",
+    types=(FieldType("description", ("text", "list", "null"), "no-list"),),
+    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-length", "name-pattern", "field-type")),
     collision_doubt="same-root",
     tells=reported_in(invalid="screen", collision="nothing"),
-    # One number as a description ends its whole list without a word.
-    unknown=("hides_on", "file-name", "description-type", "frontmatter-type"),
+    unknown=("hides_on", "file-name", "frontmatter-type"),
 )
 
 _KILO = HOST._replace(
@@ -680,8 +686,8 @@ _KILO = HOST._replace(
         RootRule("user", "home", (".claude/skills", ".agents/skills")),
         RootRule("project", "chain", (".claude/skills", ".agents/skills")),
         RootRule("user", "home", (".config/kilo/skills",), hidden="skip"),
-        RootRule("project", "chain", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
-        RootRule("user", "home", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
+        RootRule("project", "chain", (".kilocode/skills", ".kilo/skills"), hidden="skip"),
+        RootRule("user", "home", (".kilocode/skills", ".kilo/skills"), hidden="skip"),
     ),
     moved={".config": "$XDG_CONFIG_HOME"},
     env=("XDG_CONFIG_HOME",),
@@ -695,7 +701,8 @@ _KILO = HOST._replace(
         reject=("yaml-brackets", "name-missing", "name-type", "description-type", "field-type"),
         off=("description-missing",),
     ),
-    collision_doubt="always",
+    collision="last",
+    collision_doubt="same-root",
     tells=reported_in(invalid="nothing", collision="log"),
     unknown=("hides_on", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
 )
@@ -714,6 +721,7 @@ _GROK = HOST._replace(
     trust_key="folders.*.trusted",
     trust_levels={"true": "folder", "false": "refused", "none": "none"},
     trust_at="project",
+    home_repository="ignored",
     max_depth=6,
     below_skill="enter",
     repaired_marks="[{@`%&*|>",
@@ -727,7 +735,7 @@ _GROK = HOST._replace(
         reject=("name-length",),
         off=("description-missing", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml"),
     ),
-    collision_doubt="same-root",
+    collision="first-and-folders",
     tells=reported_in(invalid="nothing", collision="nothing"),
     # It lists such files; the description that it makes from their text was not settled.
     unknown=("hides_on", "bom", "encoding", "frontmatter-missing", "frontmatter-unclosed"),
@@ -754,6 +762,7 @@ _QODER = HOST._replace(
     rules=rules_of(
         off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
     ),
+    empty_file="blanks",
     collision_doubt="same-root",
     tells=reported_in(invalid="unknown", collision="screen"),
     # It lists a file with a byte order mark or a blank after the fence, without its description.
@@ -802,6 +811,7 @@ _KIMI_CODE = HOST._replace(
     rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-type", "description-type")),
     accepts=("name-address",),
     collision_doubt="same-root",
+    description_shown=250,
     # It takes a folder with a dot in a root, and none further down; and Markdown files beside the folders.
     unknown=("other-fields", "hidden", "file-name", "encoding"),
 )
@@ -816,6 +826,7 @@ _CLINE = HOST._replace(
         RootRule("user", "home", (".cline/skills", ".agents/skills")),
     ),
     root_file="skill",
+    empty_file="no-body",
     rules=rules_of(
         reject=(*NO_REPAIR, "name-type", "description-type"),
         off=("description-missing", "frontmatter-missing", "frontmatter-unclosed"),
@@ -876,7 +887,7 @@ to other products.
 
 
 HOSTS: dict[str, Profile] = {
-    profile.name: profile
+    profile.name: profile._replace(host=profile.name)
     for profile in (
         _CLAUDE_CODE,
         _CODEX,

@@ -4,6 +4,7 @@ All members of a rule must match. What denies is wide, so that no spelling gets 
 count, and every path of a skill does. What allows is narrow: the exact name, and both real paths below the folder.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -37,6 +38,7 @@ class PermissionRule(NamedTuple):
 
     `path` is a folder: the rule is about the skills below it. `tree` is the digest of all files of a skill. `within` is
     set for a rule of an untrusted project, never by a file: the folder whose untrusted skills are all that it reaches.
+    `system` is set for a rule of the system policy: its file and key.
     """
 
     tool: str
@@ -44,6 +46,7 @@ class PermissionRule(NamedTuple):
     path: str | None = None
     tree: str | None = None
     within: str | None = None
+    system: str | None = None
 
     @property
     def names_thing(self) -> bool:
@@ -60,7 +63,8 @@ class RuleSubject(NamedTuple):
     """The skill that a rule is compared with.
 
     `path` is where it was found, the others are real. `tree` reads its files and returns their digest, or None if they
-    have none; it raises SkillError if they cannot be read.
+    have none; it raises SkillError if they cannot be read. `declared` is the name in the file, whatever a profile makes
+    of it.
     """
 
     name: str
@@ -69,6 +73,7 @@ class RuleSubject(NamedTuple):
     real_dir: str
     trusted: bool
     tree: Callable[[], str | None]
+    declared: object = None
 
 
 # Matching -----------------------------------------------------------------------------------------
@@ -82,9 +87,9 @@ def denies(rule: PermissionRule, tools: Iterable[str], subject: RuleSubject | No
         return not rule.names_skill
     if rule.within is not None and (subject.trusted or not files.is_inside(subject.real_path, rule.within)):
         return False
-    if rule.skill_name is not None and not denies_name(rule.skill_name, subject.name):
+    if rule.skill_name is not None and not any(denies_name(rule.skill_name, name) for name in _names(rule, subject)):
         return False
-    if rule.path is not None and not _is_denied_place(subject, rule.path):
+    if rule.path is not None and not _is_denied_place(subject, rule.path, same=rule.system is not None):
         return False
     try:
         return rule.tree is None or subject.tree() == rule.tree
@@ -93,18 +98,41 @@ def denies(rule: PermissionRule, tools: Iterable[str], subject: RuleSubject | No
         return True
 
 
+def _names(rule: PermissionRule, subject: RuleSubject) -> Collection[str]:
+    """Return the names that a rule is compared with: for the system policy also those that other profiles see."""
+    if rule.system is None:
+        return (subject.name,)
+    folders = (os.path.basename(os.path.dirname(subject.path)), os.path.basename(subject.real_dir))
+    return {subject.name, *folders, *((subject.declared,) if isinstance(subject.declared, str) else ())}
+
+
 def denies_name(denied: str, name: str) -> bool:
     """Return True if the name in a rule that denies means a skill."""
     return holds_back(denied, name) or matches_folded_glob(name, denied)
 
 
-def _is_denied_place(subject: RuleSubject, folder: str) -> bool:
+def _is_denied_place(subject: RuleSubject, folder: str, *, same: bool) -> bool:
+    """Return True if a skill lies in a folder; with `same` also by a second name for the same file or folder."""
     folders = {folder, files.real_path(folder)}
-    return any(
+    return (same and _is_same_thing(subject, folder)) or any(
         files.is_inside(path, place)
         for path in (subject.path, subject.real_path, subject.real_dir)
         for place in folders
     )
+
+
+def _is_same_thing(subject: RuleSubject, folder: str) -> bool:
+    """Return True if a skill is in a folder by another mount, or its SKILL.md is a hard link to the one there."""
+    place = files.identity_at(folder)
+    if place is None:
+        return False
+    above = [subject.real_dir]
+    while above[-1] not in ("/", ""):
+        above.append(above[-1].rpartition("/")[0] or "/")
+    if place in map(files.identity_at, above):
+        return True
+    file = files.identity_at(f"{folder}/SKILL.md")
+    return file is not None and file == files.identity_at(subject.real_path)
 
 
 def allows(rule: PermissionRule, tools: Collection[str], subject: RuleSubject | None) -> bool:

@@ -96,8 +96,9 @@ ReportChannel = Literal["screen", "log", "nothing", "unknown"]
 """The place where a host reports that a skill is missing."""
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
-BudgetUnit = Literal["chars", "token-lines"]
-"""The unit of a budget in characters; `token-lines` rounds the bytes of each line up to tokens of four."""
+BudgetUnit = Literal["chars", "joined-chars", "token-lines"]
+"""The unit of a budget in characters; `joined-chars` does not count the end of the last line, `token-lines` rounds the
+bytes of each line up to tokens of four."""
 
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
@@ -136,12 +137,13 @@ FieldKind = Literal["text", "number", "boolean", "list", "map", "null"]
 class FieldType(NamedTuple):
     """The kinds of value that a field may have, and what happens to others.
 
-    The skill is left out, the field counts as missing, or the value is taken as it is written.
+    The skill is left out, the field counts as missing, the value is taken as it is written, or the host lists no skill
+    at all.
     """
 
     field: str
     accepts: tuple[FieldKind, ...]
-    otherwise: Literal["reject", "ignore", "text"] = "reject"
+    otherwise: Literal["reject", "ignore", "text", "no-list"] = "reject"
 
 
 class SettingRule(NamedTuple):
@@ -208,6 +210,7 @@ class Profile(NamedTuple):
     as_of: str
     version: str = ""
     grade: Grade = "-"
+    host: str | None = None
     # Roots
     roots: tuple[RootRule, ...] = ()
     chain_order: Literal["nearest-first", "farthest-first"] = "nearest-first"
@@ -216,6 +219,7 @@ class Profile(NamedTuple):
     boundary_env: str | None = None
     no_marker: Literal["cwd", "home", "filesystem"] = "cwd"
     home_in_chain: HomeRule = "user"
+    home_repository: Literal["counts", "ignored"] = "counts"
     moved: Mapping[str, str] = {}
     scope_labels: Mapping[str, Scope] = {}
     env: tuple[str, ...] = ()
@@ -242,6 +246,7 @@ class Profile(NamedTuple):
     ignore_files: tuple[str, ...] = ()
     user_links: LinkRule = "follow"
     other_links: LinkRule = "contained"
+    linked_root: Literal["bounded", "follow"] = "bounded"
     linked_file: Literal["as-folder", "skip"] = "as-folder"
     max_directories: Count = WALK_DIRECTORIES
     # Parse
@@ -256,6 +261,7 @@ class Profile(NamedTuple):
     frontmatter_blanks: Literal["keep", "strip"] = "keep"
     line_ends: Literal["lf", "any"] = "lf"
     body_text: Literal["any", "utf-8"] = "any"
+    empty_file: Literal["text", "no-bytes", "blanks", "no-body"] = "text"
     # Identity and rules
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
     name_form: Literal["as-is", "one-blank", "hyphens", "slug", "file-name"] = "as-is"
@@ -265,7 +271,7 @@ class Profile(NamedTuple):
     name_max: Count = 64
     description_max: Count = 1024
     description_from: DescriptionSource = "frontmatter"
-    empty_description: Literal["missing", "kept"] = "missing"
+    empty_description: Literal["missing", "kept", "of-other-types"] = "missing"
     description_parts: tuple[str, ...] = ()
     compatibility_max: Count = 500
     fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
@@ -277,7 +283,7 @@ class Profile(NamedTuple):
     rules: Mapping[str, Severity] = {}
     accepts: tuple[str, ...] = ()
     # Collisions, filters, order
-    collision: Literal["first", "last", "keep-all", "race"] = "first"
+    collision: Literal["first", "last", "keep-all", "race", "first-and-folders"] = "first"
     collision_doubt: Literal["none", "same-root", "always"] = "none"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
@@ -292,7 +298,9 @@ class Profile(NamedTuple):
     budget_chars: Count | None = None
     budget_least: Count | None = None
     budget_unit: BudgetUnit = "chars"
+    budget_frame: Literal["counts", "free"] = "counts"
     bundled: Mapping[str, int] = {}
+    bundled_last: tuple[str, ...] = ()
     bundled_at: str | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: Count | None = DESCRIPTION_SHOWN

@@ -5,9 +5,10 @@ letter. A `fixed` rule has the same severity in every profile: it rejects what i
 """
 
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Severity
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["RULES", "Rule", "rules_like", "unknown_rule"]
 
 
 class Rule(NamedTuple):
@@ -202,6 +203,12 @@ RULES: dict[str, Rule] = {
         "Some agents compare the first line with `---` exactly and skip the file.",
         "`--fix` deletes the blanks.",
     ),
+    "file-empty": Rule(
+        "reject",
+        "The file is empty, and the agent lists no empty file.",
+        "Some agents leave out a SKILL.md without text, although they list one without frontmatter.",
+        "Begin the file with `---`, name, description and `---`; write the instructions below.",
+    ),
     "frontmatter-missing": Rule(
         "reject",
         "The file does not begin with a line `---`.",
@@ -349,14 +356,14 @@ RULES: dict[str, Rule] = {
         "warn",
         "The name is not lower-case letters, digits and single hyphens.",
         "The specification allows lower-case letters, digits and single hyphens; some agents reject other names.",
-        "Rename the folder accordingly, then `--fix` uses its name.",
+        "Rename the folder accordingly, then `--fix=names` uses its name.",
         strict="reject",
     ),
     "name-directory": Rule(
         "warn",
         "The name differs from the name of the folder.",
         "The specification requires both to be the same: some agents use one, some the other.",
-        "`--fix` uses the folder's name; if the field is right, rename the folder instead.",
+        "`--fix=names` uses the folder's name; if the field is right, rename the folder instead.",
         strict="reject",
     ),
     "name-collision": Rule(
@@ -582,6 +589,175 @@ RULES: dict[str, Rule] = {
         "Skills that refer to each other can fill a context with one another.",
         "Let one of them refer to the others, and remove the references back.",
     ),
+    # Attacks: in every text file of the skill
+    "security-override": Rule(
+        "reject",
+        "A text tells the agent to ignore or override its instructions.",
+        "A skill that tries to replace the instructions of system or user works against both.",
+        "Remove the text. If you did not write the skill, do not use it.",
+    ),
+    "security-concealment": Rule(
+        "reject",
+        "A text tells the agent to hide something from the user.",
+        "There is hardly an honest reason to keep the user from knowing what an agent does on their machine.",
+        "Remove the text, or say openly what is done. If you did not write the skill, do not use it.",
+    ),
+    "security-hidden-instructions": Rule(
+        "reject",
+        "A comment or unshown text holds orders for a model.",
+        "A reader of the page does not see it, a model does: this is how orders are smuggled past a review.",
+        "Write the instruction where people can read it, or remove it.",
+    ),
+    "security-reverse-shell": Rule(
+        "reject",
+        "A command opens a shell for somebody on the network.",
+        "Whoever listens at the other end controls this machine.",
+        "Remove the command. In a text about such attacks, say so in the sentence before it.",
+    ),
+    "security-exfiltration": Rule(
+        "reject",
+        "Secrets or private data are sent to the network.",
+        "Keys, tokens and conversations that left the machine cannot be called back.",
+        "Remove it; let a tool with a login of its own do the transfer. If you did not write the skill, do not use it.",
+    ),
+    "security-encoded-payload": Rule(
+        "reject",
+        "Encoded text decodes to commands, or is decoded and run.",
+        "Encoding keeps readers and scanners from seeing what will run.",
+        "Write the commands as they are.",
+    ),
+    "security-obfuscated-command": Rule(
+        "reject",
+        "A command is spelt so that a search misses it.",
+        "Quotes within words, variables in place of commands and similar tricks have no other purpose in a skill.",
+        "Write the command as it is.",
+    ),
+    "security-pipe-to-shell": Rule(
+        "warn",
+        "A download is run at once, from a host that is not a known publisher.",
+        "Nobody sees what runs, and the server can send something else to each caller.",
+        "Download to a file, check its digest, read it, then run it; or use a package manager.",
+    ),
+    "security-download-run": Rule(
+        "warn",
+        "A program is downloaded and run, or an archive with a password is unpacked.",
+        "The program is not part of the skill, so no review and no digest of the skill covers it.",
+        "Ship the script with the skill, or name a package of a registry with its version.",
+    ),
+    "security-credentials": Rule(
+        "warn",
+        "Keys, passwords or tokens of this machine are read.",
+        "A skill that reads private keys or stores of passwords can hand them to anybody.",
+        "Let the tool that owns the secret use it; do not read it.",
+    ),
+    "security-secret-request": Rule(
+        "warn",
+        "The user is asked for a secret that nobody should hand to an agent.",
+        "What is typed into a conversation is stored and sent; such a secret gives away everything.",
+        "Let the user enter the secret into the program that needs it.",
+    ),
+    "security-hidden-text": Rule(
+        "warn",
+        "A file has characters or a place for text that a reader does not see.",
+        "Tag characters, zero width, changes of direction and long gaps hide text from people but not from models.",
+        "Delete them.",
+    ),
+    "security-persistence": Rule(
+        "warn",
+        "Something is installed outside the skill that starts by itself later.",
+        "It goes on after the skill is removed, and runs without an agent that could be watched.",
+        "Tell the user what to install and why, and let them do it.",
+    ),
+    "security-agent-settings": Rule(
+        "warn",
+        "The settings, permissions or servers of an agent are changed.",
+        "A skill that changes what an agent may do removes the limits that hold for it.",
+        "Tell the user which setting is needed and why, and let them change it.",
+    ),
+    "security-safety-off": Rule(
+        "warn",
+        "A protection of this machine is switched off, or traces are removed.",
+        "Quarantine, firewalls and scanners stop exactly what a malicious skill installs.",
+        "Remove the command; sign the program or distribute it through a registry.",
+    ),
+    "security-destruction": Rule(
+        "warn",
+        "A command destroys data outside the skill.",
+        "One wrong run deletes a home folder or a disk.",
+        "Name the exact files, or ask the user first.",
+    ),
+    "security-miner": Rule(
+        "warn",
+        "A miner of cryptocurrency is named or started.",
+        "Miners are a usual payload of malicious packages.",
+        "Remove it.",
+    ),
+    "security-backdoor": Rule(
+        "warn",
+        "Code lets somebody in who knows a fixed word.",
+        "Whoever reads the skill can enter every program that is made with it.",
+        "Compare with a value that each user sets, and remove the fixed one.",
+    ),
+    "security-remote-instructions": Rule(
+        "warn",
+        "Instructions are taken from an address that is not a known publisher.",
+        "Their author can change them at any time, after every review.",
+        "Put the instructions into the skill.",
+    ),
+    "security-binary": Rule(
+        "warn",
+        "The skill contains a compiled program.",
+        "Nobody can read what it does before it runs.",
+        "Ship the source, or name a package of a registry.",
+    ),
+    "security-unchecked": Rule(
+        "warn",
+        "A file or link of the skill was not checked.",
+        "What a checker did not read it cannot vouch for.",
+        "Remove the file, split it, or replace the link by a file.",
+    ),
+    "security-installer": Rule(
+        "info",
+        "A download of a known publisher is installed or run at once.",
+        "It is the documented way of many tools, but what runs is whatever the server sends that day.",
+        "Name a package of a registry with its version where there is one.",
+    ),
+    "security-odd-host": Rule(
+        "info",
+        "An address leads to a number, a paste, a tunnel, a hook or a short link.",
+        "Such addresses say nothing about who is behind them, and are usual in attacks.",
+        "Use an address under a name of your own.",
+    ),
+    "security-startup-file": Rule(
+        "info",
+        "A start-up file of the shell is changed.",
+        "The change stays after the skill is removed.",
+        "Tell the user what to add, and let them do it.",
+    ),
+    "security-agent-memory": Rule(
+        "info",
+        "A file is changed that tells agents what to do in other sessions.",
+        "The text counts from then on in every session, also without the skill.",
+        "Ask the user first, and show the text.",
+    ),
+    "security-approval-off": Rule(
+        "info",
+        "An agent is started or told to act without approval.",
+        "Without approval nothing stops a wrong or malicious step.",
+        "Name the tools that need no approval instead of all.",
+    ),
+    "security-remote-page": Rule(
+        "info",
+        "Instructions are taken from a page of a known publisher.",
+        "Their author can change them at any time, after every review.",
+        "Put the instructions into the skill, or name a fixed version of the page.",
+    ),
+    "security-mention": Rule(
+        "info",
+        "A page shows or names what would be an attack if it were meant as an order.",
+        "Texts about security quote attacks; a malicious text may pretend to be one.",
+        "There is nothing to fix if the text is about security; read the lines.",
+    ),
     # What other hosts make of it
     "portability-safeguard": Rule(
         "info",
@@ -594,6 +770,25 @@ RULES: dict[str, Rule] = {
         "A field has an effect in some hosts only.",
         "The skill behaves differently from agent to agent.",
         "Do not let the skill depend on the field.",
+    ),
+    # Comments that ignore findings
+    "ignore-unknown": Rule(
+        "warn",
+        "A comment ignores a rule that does not exist.",
+        "The comment has no effect, and its author believes that it has one.",
+        "Correct the name; `skillshelf explain` lists the rules.",
+    ),
+    "ignore-refused": Rule(
+        "warn",
+        "A comment ignores a rule that no comment can switch off.",
+        "A file must not vouch for itself: rules about security, and those that reject a skill, are for its readers.",
+        "Remove the comment; to accept the finding, use a baseline, `--ignore`, or `[check]` in the configuration.",
+    ),
+    "ignore-unused": Rule(
+        "info",
+        "A comment ignores a rule that finds nothing in this file.",
+        "What was ignored is fixed; the comment would hide the next finding of that rule.",
+        "Remove the rule from the comment.",
     ),
     # A load
     "changed": Rule(
@@ -621,6 +816,19 @@ RULES: dict[str, Rule] = {
         "You, or this project, disabled skills.",
         "Set `skills.enabled = true`.",
     ),
+    "policy-unusable": Rule(
+        "warn",
+        "The system policy cannot be used, so no model is served.",
+        "Nobody knows what a file forbids that is broken, or that somebody else may have written.",
+        "Ask whoever administers the machine; `skillshelf policy` says what is wrong.",
+    ),
+    "policy-required": Rule(
+        "reject",
+        "A skill that the system policy requires is missing or hidden.",
+        "No model is told less than the policy says, so none is served.",
+        "Install the skill, or take away what hides it.",
+        fixed=True,
+    ),
     # Ourselves
     "internal": Rule(
         "reject",
@@ -630,3 +838,18 @@ RULES: dict[str, Rule] = {
         fixed=True,
     ),
 }
+
+
+def rules_like(word: str) -> tuple[str, ...]:
+    """Return the rules that a word stands for: an id, the beginning of ids before `*`, or a group such as `name`."""
+    if word in RULES:
+        return (word,)
+    start = word[:-1] if word.endswith("*") else f"{word}-"
+    return tuple(rule for rule in RULES if rule.startswith(start)) if word else ()
+
+
+def unknown_rule(word: str) -> str:
+    """Return the message about a word that stands for no rule, with the nearest one."""
+    groups = dict.fromkeys(rule.partition("-")[0] for rule in RULES)
+    hint = did_you_mean(word, [*RULES, *groups]) or " (all rules: skillshelf explain)"
+    return f"unknown rule {word!r}{hint}"

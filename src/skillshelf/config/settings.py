@@ -8,12 +8,14 @@ from typing import Any, Literal, get_args
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, SYSTEMS
 from skillshelf.config.permission_rules import InvalidRule, PermissionRule, expanded, is_kebab_case, parse_rule
 from skillshelf.config.profile import Count, Profile, Switch
+from skillshelf.config.rules import RULES, rules_like, unknown_rule
+from skillshelf.config.system_policy import SystemPolicy, trust_refusal
 from skillshelf.core import files
-from skillshelf.core.environment import Environment, expand, find_repository, user_config_path
+from skillshelf.core.environment import Environment, expand, find_repository, policy_stamps, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import did_you_mean, fold, near, shorten
+from skillshelf.core.text import did_you_mean, fold, near, shorten, trust_command
 from skillshelf.core.values import Diagnostic, Wall
 from skillshelf.errors import ConfigurationError
 
@@ -21,16 +23,22 @@ __all__ = [
     "CONFIG_VERSION",
     "KEYS",
     "SWITCHES",
+    "CheckLevel",
+    "CheckSeverity",
     "OnOff",
     "Settings",
     "SettingsFile",
     "Trust",
     "is_trusted",
     "load_settings",
+    "load_system_policy",
+    "with_system_policy",
 ]
 
 Trust = Literal["all", "ask", "user"]
 OnOff = Literal["on", "off"]
+CheckLevel = Literal["error", "warning", "info"]
+CheckSeverity = Literal["error", "warning", "info", "off"]
 SWITCHES = tuple(switch for switch in get_args(Switch) if switch != "any")
 
 
@@ -85,11 +93,27 @@ class Settings(NamedTuple):
     run_require: tuple[Wall, ...] = ()
     trusted_folders: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    journal_max_bytes: int | None = None
+    journal_max_age_days: int | None = None
+    journal_keep: int | None = None
     profiles: Mapping[str, Profile] = {}
     warnings: tuple[Diagnostic, ...] = ()
     odd_allow: tuple[str, ...] = ()
     """A sentence on each `permissions.allow` with a name that is not kebab-case, for profiles that refuse it."""
     files: tuple[SettingsFile, ...] = ()
+    system: SystemPolicy = SystemPolicy()
+    check_select: tuple[str, ...] = ()
+    check_ignore: tuple[str, ...] = ()
+    check_severity: CheckLevel | None = None
+    check_baseline: str | None = None
+    check_exclude: tuple[tuple[str, str], ...] = ()
+    """Patterns of paths that `check` leaves out, each with the folder of its file."""
+    check_rules: Mapping[str, CheckSeverity] = {}
+    check_problem: str = ""
+    """Why `[check]` of an untrusted project cannot be used; elsewhere that is an exception."""
+    own_check_ignore: tuple[str, ...] = ()
+    own_check_rules: Mapping[str, CheckSeverity] = {}
+    """The choices of rules in the user's own file, for checks in which a project has no say."""
 
     @property
     def project_file(self) -> SettingsFile | None:
@@ -120,9 +144,34 @@ class Settings(NamedTuple):
         return self.sources.get(switch, True)
 
 
-def load_settings(environment: Environment, *, trust: Trust = "all") -> Settings:
-    """Return the settings of an environment: the user's file, then the project's, or their replacement."""
-    settings = Settings()
+def load_settings(environment: Environment, *, trust: Trust = "all", system: SystemPolicy | None = None) -> Settings:
+    """Return the settings of an environment: the user's file, then the project's, or their replacement.
+
+    What the system policy denies comes first. Only replay gives a `system` policy, that of the recorded session.
+    """
+    above = load_system_policy(environment) if system is None else system
+    return _load_files(with_system_policy(Settings(), above), environment, trust)
+
+
+def load_system_policy(environment: Environment) -> SystemPolicy:
+    """Return the policy of the machine; where there is none, all it takes is one look for its file."""
+    stamps = policy_stamps(environment)
+    if not stamps:
+        return SystemPolicy()
+    from skillshelf.config.policy_file import read_policy
+
+    return read_policy(stamps)
+
+
+def with_system_policy(settings: Settings, system: SystemPolicy) -> Settings:
+    """Return settings under a policy of the machine, with a warning for each file that cannot be used."""
+    others = [warning for warning in settings.warnings if warning.rule != "policy-unusable"]
+    unusable = [Diagnostic(file.path, "policy-unusable", file.problem) for file in system.files if file.problem]
+    own = [rule for rule in settings.deny if rule.system is None]
+    return settings._replace(system=system, deny=(*system.rules, *own), warnings=(*others, *unusable))
+
+
+def _load_files(settings: Settings, environment: Environment, trust: Trust) -> Settings:
     if isinstance(environment.config, Mapping):
         return _apply(
             settings,
@@ -134,7 +183,7 @@ def load_settings(environment: Environment, *, trust: Trust = "all") -> Settings
         return _apply(settings, _read_toml(environment.config, links="follow"), owner="user", environment=environment)
     if (user_file := user_config_path(environment)) and (found := _read_if_there(user_file)):
         settings = _apply(settings, found, owner="user", environment=environment)
-    found_in_project = _project_file(environment, settings.trusted_folders, trust)
+    found_in_project = _project_file(environment, settings, trust)
     if found_in_project is None:
         return settings
     project, trusted = found_in_project
@@ -159,7 +208,7 @@ class _File(NamedTuple):
     problem: str = ""
 
 
-def _project_file(environment: Environment, trusted_folders: Sequence[str], trust: Trust) -> tuple[_File, bool] | None:
+def _project_file(environment: Environment, settings: Settings, trust: Trust) -> tuple[_File, bool] | None:
     """Return the file of the project, and whether its folder is trusted.
 
     One in a trusted folder comes before one of a stranger: what it denies must not vanish. A stranger's file that
@@ -168,7 +217,8 @@ def _project_file(environment: Environment, trusted_folders: Sequence[str], trus
     stranger: _File | None = None
     for path in _project_paths(_project_chain(environment.cwd)):
         folder = os.path.dirname(path)
-        trusted = trust == "all" or (trust == "ask" and is_trusted(folder, trusted_folders))
+        trusted = trust == "all" or (trust == "ask" and is_trusted(folder, settings.trusted_folders))
+        trusted = trusted and (not settings.system.files or not trust_refusal(settings.system, files.real_path(folder)))
         if stranger and not trusted:
             continue
         is_own = os.path.basename(path) == "skillshelf.toml"
@@ -284,7 +334,7 @@ def _parse_toml(path: str, data: bytes) -> _File:
 
 # Keys ---------------------------------------------------------------------------------------------
 
-_TEXT, _FLAG, _COUNT, _TEXTS, _RULES, _ON_OFF, _WALLS = (
+_TEXT, _FLAG, _COUNT, _TEXTS, _RULES, _ON_OFF, _WALLS, _LEVEL = (
     "text",
     "true or false",
     "a whole number of at least 1",
@@ -292,6 +342,7 @@ _TEXT, _FLAG, _COUNT, _TEXTS, _RULES, _ON_OFF, _WALLS = (
     "a list of rules",
     "on or off",
     "a list of parts of the sandbox",
+    "error, warning or info",
 )
 _TYPES: Mapping[str, Any] = {
     _TEXT: str,
@@ -300,6 +351,7 @@ _TYPES: Mapping[str, Any] = {
     _TEXTS: list[str],
     _ON_OFF: OnOff,
     _WALLS: list[Wall],
+    _LEVEL: CheckLevel,
 }
 _LISTS = (_TEXTS, _RULES, _WALLS)
 
@@ -329,8 +381,19 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "permissions.run.require": ("run_require", _WALLS),
     "trust.folders": ("trusted_folders", _TEXTS),
     "hosts": ("hosts", _TEXTS),
+    "journal.max_bytes": ("journal_max_bytes", _COUNT),
+    "journal.max_age_days": ("journal_max_age_days", _COUNT),
+    "journal.keep": ("journal_keep", _COUNT),
+    "check.select": ("check_select", _TEXTS),
+    "check.ignore": ("check_ignore", _TEXTS),
+    "check.severity": ("check_severity", _LEVEL),
+    "check.baseline": ("check_baseline", _TEXT),
+    "check.exclude": ("check_exclude", _TEXTS),
 }
-"""Every key of a configuration file, with its setting and its type."""
+"""Every key of a configuration file, with its setting and its type; `check.rules.RULE` and `profiles.NAME` besides."""
+
+_CHECK = "check."
+_CHECK_RULES = "check.rules."
 
 _SPELLINGS = {
     "skills.ignored_skills": "skills.ignored",
@@ -342,12 +405,12 @@ _SPELLINGS = {
 _OF_A_STRANGER = ("permissions.deny", "skills.ignored", "skills.disabled")
 """The keys that count in the file of an untrusted project, for its own skills."""
 
-_USER_ONLY = ("trust", "hosts")
+_USER_ONLY = ("trust", "hosts", "journal")
 """The keys and tables that count in the user's own file only."""
 
 _ADDED = (
     *("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories"),
-    *("run_read", "run_write", "run_require"),
+    *("run_read", "run_write", "run_require", "check_ignore", "check_exclude"),
 )
 
 
@@ -358,12 +421,15 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
     sources: dict[str, bool] = {}
     custom: dict[str, Any] = {}
     said: dict[str, Any] = {}
+    rules: dict[str, CheckSeverity] = {}
     for key, value in _flatten(file.table):
         if owner == "project" and _is_below(key, _USER_ONLY):
             message = f"`{key}` counts in the user's own file only"
             warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
             custom[key.removeprefix("profiles.")] = value
+        elif key.startswith(_CHECK_RULES):
+            rules[key.removeprefix(_CHECK_RULES)] = _rule_severity(file, key, value)
         else:
             setting, checked = _said(file, key, value, environment)
             if setting in SWITCHES:
@@ -380,8 +446,11 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
         raise _wrong(file, "profile", f"names an unknown profile {name!r}{hint}")
     warnings += _settle_rules(changes, said, settings, file, owner)
     warnings += _settle_folders(changes, file, environment)
+    if owner == "user":
+        changes |= {"own_check_ignore": said.get("check_ignore", ()), "own_check_rules": rules}
     return settings._replace(
         **changes,
+        check_rules={**settings.check_rules, **rules},
         sources={**settings.sources, **sources},
         profiles=profiles,
         warnings=tuple(warnings),
@@ -399,6 +468,8 @@ def _apply_untrusted(settings: Settings, file: _File, environment: Environment) 
     without_effect: list[str] = []
     custom: list[str] = []
     for key, value in _flatten(file.table):
+        if key.startswith(_CHECK):
+            continue
         counts = key in _OF_A_STRANGER
         if not counts:
             without_effect.append(key)
@@ -422,11 +493,46 @@ def _apply_untrusted(settings: Settings, file: _File, environment: Environment) 
     stranger = _settings_file(file, "untrusted", said, settings, custom)._replace(within=within, problem=problem)
     rules = [*stranger.deny, *([PermissionRule("skill_load")] if problem else [])]
     placed = [_user_only(file, "deny", rule) for rule in denied if rule.names_thing]
-    return settings._replace(
+    return _checked_by_stranger(settings, file, environment)._replace(
         deny=(*settings.deny, *(rule._replace(within=within) for rule in rules)),
         warnings=(*settings.warnings, *_about_stranger(file, without_effect, problem), *placed),
         files=(*settings.files, stranger),
     )
+
+
+def _checked_by_stranger(settings: Settings, file: _File, environment: Environment) -> Settings:
+    """Return the settings with what the file of an untrusted project says about `check`.
+
+    That counts: `check` serves whoever runs it in the repository, and only reports. A mistake in it must not keep
+    other commands from working.
+    """
+    if file.problem:
+        return settings._replace(check_problem=f"{file.path}: {file.problem}")
+    table = {"check": file.table["check"]} if "check" in file.table else {}
+    try:
+        said = _apply(Settings(), file._replace(table=table), owner="project", environment=environment)
+    except ConfigurationError as error:
+        return settings._replace(check_problem=str(error))
+    return settings._replace(
+        check_select=said.check_select or settings.check_select,
+        check_ignore=(*settings.check_ignore, *said.check_ignore),
+        check_severity=said.check_severity or settings.check_severity,
+        check_baseline=said.check_baseline or settings.check_baseline,
+        check_exclude=(*settings.check_exclude, *said.check_exclude),
+        check_rules={**settings.check_rules, **said.check_rules},
+    )
+
+
+def _rule_severity(file: _File, key: str, value: Any) -> CheckSeverity:
+    from skillshelf.core.validation import validate
+
+    rule = key.removeprefix(_CHECK_RULES)
+    if rule not in RULES:
+        raise _wrong(file, key, f"is not a rule: {unknown_rule(rule)}")
+    if wrong := validate(value, CheckSeverity, key):
+        raise _wrong(file, key, wrong.problem)
+    severity: CheckSeverity = value
+    return severity
 
 
 def _said(file: _File, key: str, value: Any, environment: Environment) -> tuple[str, Any]:
@@ -435,6 +541,10 @@ def _said(file: _File, key: str, value: Any, environment: Environment) -> tuple[
         raise _wrong(file, key, "is not a key of skillshelf" + _did_you_mean(key))
     setting, kind = KEYS[key]
     checked = _checked(file, key, value, kind)
+    if setting == "check_baseline":
+        if not checked or "\0" in checked:
+            raise _wrong(file, key, "must be the path of a file")
+        return setting, expand(checked, environment, base=os.path.dirname(file.path))
     return setting, _from_file(setting, checked, file.path, environment) if kind in _LISTS else checked
 
 
@@ -449,10 +559,11 @@ def _settings_file(
 
     `profiles` are those that it defines: one may take the place of a profile of the user's.
     """
+    counts = [key for key, (_, kind) in KEYS.items() if kind == _COUNT and not _is_below(key, _USER_ONLY)]
     narrows = [
         key
         for key, (setting, kind) in KEYS.items()
-        if (kind == _COUNT and said.get(setting, getattr(before, setting, 0)) < getattr(before, setting, 0))
+        if (key in counts and said.get(setting, getattr(before, setting, 0)) < getattr(before, setting, 0))
         or (setting in SWITCHES and not said["sources"].get(setting, True) and before.source_enabled(setting))
         or (kind == _WALLS and not set(said.get(setting, ())).issubset(getattr(before, setting)))
         or (setting == "commands" and before.commands and not said.get(setting, True))
@@ -518,6 +629,8 @@ def _from_file(setting: str, values: tuple[Any, ...], path: str, environment: En
         # A path through a link means the same skill.
         real = (files.real_path(value) for value in listed if "/" in value)
         return tuple(dict.fromkeys([*listed, *real]))
+    if setting == "check_exclude":
+        return tuple((os.path.dirname(path), value) for value in values)
     if setting in ("allow", "deny"):
         return tuple(expanded(rule, environment, base=os.path.dirname(path)) for rule in values)
     if setting not in ("custom_directories", "trusted_folders", "run_read", "run_write"):
@@ -554,6 +667,8 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
         raise _wrong(file, key, "must not hold a NUL character")
     if key == "hosts":
         return _host_names(file, value)
+    if key in ("check.select", "check.ignore") and (unknown := [word for word in value if not rules_like(word)]):
+        raise _wrong(file, key, f"names an {unknown_rule(unknown[0])}")
     return tuple(value) if kind in _LISTS else value
 
 
@@ -671,7 +786,7 @@ def _about_stranger(file: _File, without_effect: Sequence[str], problem: str) ->
         more = f" and {len(keys) - _KEYS_NAMED} more" if len(keys) > _KEYS_NAMED else ""
         verb = "does" if len(keys) == 1 else "do"
         folder = os.path.dirname(file.path)
-        parts.append(f"{named}{more} {verb} not count until you trust the folder: skillshelf trust {folder}")
+        parts.append(f"{named}{more} {verb} not count until you trust the folder: {trust_command(folder)}")
     if parts:
         line = _line_of(file, keys[0]) if keys else None
         yield Diagnostic(file.path, "config-untrusted", "; ".join(parts), line)

@@ -1,6 +1,6 @@
-/* The two loops over thousands of files that `core/files.py` runs here where this extension was built.
+/* The loops over thousands of files that `core/files.py` and `lint/security.py` run here where this extension was built.
 
-   `files.py` is the reference: it has each of them in Python too, and whatever is not the plain case comes back
+   Those modules are the reference: they have each of them in Python too, and whatever is not the plain case comes back
    unanswered, so that no error is described here. The stable ABI of Python 3.11; Linux only. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* `files.py` uses the extension only if it has this number: one that was built from other sources may lie about. */
-#define INTERFACE 1
+#define INTERFACE 2
 
 #define NUMBERS 5        /* of a stamp: device, inode, size, modification and change time */
 #define FIRST_READ 4096  /* as in core/limits.py, which is checked when the module is used */
@@ -69,16 +69,503 @@ static PyObject *packed_stamps(PyObject *module, PyObject *arguments) {
   return PyBytes_FromStringAndSize(NULL, 0);
 }
 
+/* Words -------------------------------------------------------------------------------------------------------- */
+
+/* Whether words may begin with one byte, with two bytes, or with four that have a hash; only those are compared. */
+struct filter {
+  unsigned char one[256], two[8192], four[8192]; /* of the last two a bit for each */
+};
+
+/* A table finds words by their first bytes: those of up to three bytes by two, longer ones by a hash of four. */
+struct table {
+  uint32_t one[256], two[65536], four[65536]; /* the first word of each, from 1 */
+  struct filter filter;
+};
+
+/* The words and the plan that `lint/security_words.py` makes.
+
+   Of the words up to `placed` every place is kept, of those up to `marks` only that they occur; those up to `tokens`
+   are between characters that are no letters or digits; those up to `inside` are looked for in windows, and the others
+   nearby. The plan is a row of numbers. First these four. Marks: how many, then for each how many words or tokens, and
+   those. Sought words: how many, then for each the length of the record, the word, the number of its tokens and the
+   tokens, the number of signs and the signs. Signs: how many, where each record begins, then for each how many lines
+   follow, the groups of words of which one must be near, and alternatives, one of which must be in the window: how
+   many, and each with its length and its groups. Groups are their number, then for each its length and its words. */
+struct words {
+  int32_t count, placed, marks, tokens, inside, signs;
+  const unsigned char *text;
+  int32_t *offsets, *lengths, *plan;
+  uint32_t *next; /* the next word with the same beginning, from 1 */
+  struct table everywhere, windows, nearby;
+  uint32_t by_token[4096];
+  PyObject *kept; /* the bytes that `text` points into */
+};
+
+/* What is seen in one text: places of words in order of the text, then by word; and which words and tokens occur. */
+struct sightings {
+  int32_t *words, *places, *starts;
+  size_t count, room;
+  unsigned char *flags, *is_sought;
+  int32_t *stamps, stamp; /* which words are in the part with this number */
+  int32_t near_at, near_stamp;
+  int32_t *firsts, *lasts; /* where they are in the window */
+  struct filter filter;   /* for the words that are sought in this text */
+};
+
+#define BEFORE 240 /* as in lint/security_words.py, which is checked when they are used */
+#define AFTER 560
+#define MOST_SIGHTINGS (1 << 20)
+#define MOST_TRIES 200
+
+static uint32_t four_bytes(const unsigned char *at) {
+  uint32_t value;
+  memcpy(&value, at, 4);
+  return value;
+}
+
+static uint32_t two_bytes(const unsigned char *at) {
+  uint16_t value;
+  memcpy(&value, at, 2);
+  return value;
+}
+
+static uint32_t hash_of(const unsigned char *at) { return (four_bytes(at) * 2654435761u) >> 16; }
+
+static uint32_t token_hash(const unsigned char *at, int32_t length) {
+  uint32_t value = (uint32_t)length;
+  if (length >= 4) value += four_bytes(at) ^ four_bytes(at + length - 4) * 31;
+  else
+    for (int32_t i = 0; i < length; i++) value = value << 8 | at[i];
+  return (value * 2654435761u) >> 20;
+}
+
+static int is_alnum(unsigned char byte) {
+  return (unsigned char)((byte | 32) - 'a') < 26 || (unsigned char)(byte - '0') < 10;
+}
+
+static void open_filter(struct filter *filter, const unsigned char *word, int32_t length) {
+  if (length == 1) {
+    filter->one[word[0]] = 1;
+    return;
+  }
+  uint32_t key = length < 4 ? two_bytes(word) : hash_of(word);
+  unsigned char *bits = length < 4 ? filter->two : filter->four;
+  bits[key >> 3] |= (unsigned char)(1u << (key & 7));
+}
+
+static void free_words(PyObject *capsule) {
+  struct words *words = PyCapsule_GetPointer(capsule, "skillshelf.words");
+  if (!words) return;
+  Py_XDECREF(words->kept);
+  free(words->offsets);
+  free(words->lengths);
+  free(words->plan);
+  free(words->next);
+  free(words);
+}
+
+/* Return how many bytes of a word are the same in every text: in windows a blank stands for any blanks. */
+static int32_t sure_length(const unsigned char *word, int32_t length) {
+  const unsigned char *blank = memchr(word, ' ', (size_t)length);
+  return blank && blank > word + 1 ? (int32_t)(blank - word) : length;
+}
+
+static void enter_word(struct words *words, int32_t index) {
+  const unsigned char *word = words->text + words->offsets[index];
+  int32_t length = words->lengths[index];
+  uint32_t *head;
+  if (index >= words->marks && index < words->tokens) {
+    head = &words->by_token[token_hash(word, length)];
+  } else {
+    struct table *table = &words->everywhere;
+    if (index >= words->marks) table = index < words->inside ? &words->windows : &words->nearby;
+    if (table == &words->windows) length = sure_length(word, length);
+    if (length == 1) head = &table->one[word[0]];
+    else if (length < 4) head = &table->two[two_bytes(word)];
+    else head = &table->four[hash_of(word)];
+    open_filter(&table->filter, word, length);
+  }
+  words->next[index] = *head;
+  *head = (uint32_t)index + 1;
+}
+
+/* compile_words(text, lengths, plan): `lengths` and `plan` are 32-bit numbers. */
+static PyObject *compile_words(PyObject *module, PyObject *arguments) {
+  PyObject *text;
+  const char *lengths, *plan;
+  Py_ssize_t lengths_size, plan_size;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "Sy#y#", &text, &lengths, &lengths_size, &plan, &plan_size)) return NULL;
+  struct words *words = calloc(1, sizeof *words);
+  if (!words) return PyErr_NoMemory();
+  PyObject *capsule = PyCapsule_New(words, "skillshelf.words", free_words);
+  if (!capsule) {
+    free(words);
+    return NULL;
+  }
+  size_t count = (size_t)lengths_size / 4;
+  words->count = (int32_t)count;
+  words->offsets = malloc(count * 4 + 4);
+  words->lengths = malloc(count * 4 + 4);
+  words->next = calloc(count + 1, 4);
+  words->plan = malloc((size_t)plan_size + 4);
+  words->kept = Py_NewRef(text);
+  words->text = (const unsigned char *)PyBytes_AsString(text);
+  if (!words->offsets || !words->lengths || !words->next || !words->plan) {
+    Py_DECREF(capsule);
+    return PyErr_NoMemory();
+  }
+  memcpy(words->lengths, lengths, count * 4);
+  memcpy(words->plan, plan, (size_t)plan_size);
+  words->placed = words->plan[0];
+  words->marks = words->plan[1];
+  words->tokens = words->plan[2];
+  words->inside = words->plan[3];
+  int64_t offset = 0;
+  for (size_t i = 0; i < count; i++) {
+    words->offsets[i] = (int32_t)offset;
+    offset += words->lengths[i];
+    if (words->lengths[i] < 1 || offset > PyBytes_Size(text)) {
+      Py_DECREF(capsule);
+      PyErr_SetString(PyExc_ValueError, "the lengths do not fit the text");
+      return NULL;
+    }
+    enter_word(words, (int32_t)i);
+  }
+  const int32_t *number = words->plan + 4;
+  for (int32_t left = *number++; left > 0; left--) number += *number + 1; /* marks */
+  for (int32_t left = *number++; left > 0; left--) number += *number + 1; /* sought words */
+  words->signs = *number;
+  return capsule;
+}
+
+static int add_sighting(struct sightings *seen, int32_t word, int32_t at) {
+  if (seen->count == seen->room) {
+    size_t room = seen->room ? seen->room * 2 : 4096;
+    int32_t *more = realloc(seen->words, room * 4);
+    if (!more) return 0;
+    seen->words = more;
+    more = realloc(seen->places, room * 4);
+    if (!more) return 0;
+    seen->places = more;
+    seen->room = room;
+  }
+  seen->words[seen->count] = word;
+  seen->places[seen->count++] = at;
+  return seen->count < MOST_SIGHTINGS;
+}
+
+/* Note which tokens a text has. */
+static void find_tokens(const struct words *words, const unsigned char *text, int32_t size, struct sightings *seen) {
+  for (int32_t at = 0, start; at < size; at++) {
+    if (!is_alnum(text[at])) continue;
+    for (start = at; at < size && is_alnum(text[at]); at++) continue;
+    int32_t length = at - start;
+    for (uint32_t index = words->by_token[token_hash(text + start, length)]; index; index = words->next[index - 1]) {
+      const unsigned char *token = words->text + words->offsets[index - 1];
+      if (length == words->lengths[index - 1] && memcmp(text + start, token, (size_t)length) == 0)
+        seen->flags[index - 1] = 1;
+    }
+  }
+}
+
+/* Choose the words that are sought in this text: marks, and words all tokens of which it has. */
+static void choose_words(const struct words *words, const int32_t *record, int32_t count, struct sightings *seen) {
+  for (int32_t word = words->placed; word < words->marks; word++) {
+    seen->is_sought[word] = 1;
+    open_filter(&seen->filter, words->text + words->offsets[word], words->lengths[word]);
+  }
+  for (; count > 0; count--, record += *record + 1) {
+    int32_t word = record[1], tokens = record[2], has = 1;
+    for (int32_t i = 0; i < tokens && has; i++) has = seen->flags[record[3 + i]];
+    if (!has) continue;
+    seen->is_sought[word] = 1;
+    open_filter(&seen->filter, words->text + words->offsets[word], words->lengths[word]);
+  }
+}
+
+static const unsigned char FOLDED[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
+                                          [' '] = 1,  ['\\'] = 1, ['`'] = 1,  ['^'] = 1,  [0xc2] = 1, [0xa0] = 1};
+
+static int is_folded(const unsigned char *text, int32_t at, int32_t size) {
+  return at < size && FOLDED[text[at]];
+}
+
+/* Return whether a word is at a place of a window, where each of its blanks may be several, or the end of a line. */
+static int is_at(const struct words *words, int32_t word, const unsigned char *text, int32_t at, int32_t size) {
+  const unsigned char *byte = words->text + words->offsets[word], *end = byte + words->lengths[word];
+  for (; byte < end; byte++) {
+    if (*byte == ' ') {
+      if (!is_folded(text, at, size)) return 0;
+      while (is_folded(text, at, size)) at++;
+    } else if (at >= size || text[at++] != *byte) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* Look at the words that may begin at a place; return 0 if there are too many places. */
+static int look_at(const struct words *words, uint32_t index, const unsigned char *text, int32_t at, int32_t size,
+                   struct sightings *seen) {
+  for (; index; index = words->next[index - 1]) {
+    int32_t word = (int32_t)index - 1, length = words->lengths[word];
+    if (word < words->marks && !seen->is_sought[word]) continue;
+    if (word >= words->marks && word < words->inside) {
+      if (!is_at(words, word, text, at, size)) continue;
+      if (seen->stamps[word] != seen->stamp) seen->firsts[word] = at;
+      seen->lasts[word] = at;
+      seen->stamps[word] = seen->stamp;
+      continue;
+    }
+    if (length > size - at || memcmp(text + at, words->text + words->offsets[word], (size_t)length) != 0) continue;
+    if (word >= words->inside) seen->stamps[word] = seen->stamp;
+    else if (word >= words->placed) seen->flags[word] = 1;
+    else if (!add_sighting(seen, word, at)) return 0;
+  }
+  return 1;
+}
+
+static int look_closely(const struct words *words, const struct table *table, const unsigned char *text, int32_t at,
+                        int32_t size, struct sightings *seen) {
+  uint32_t one = table->one[text[at]], two = at + 2 <= size ? table->two[two_bytes(text + at)] : 0;
+  uint32_t four = at + 4 <= size ? table->four[hash_of(text + at)] : 0;
+  return (!one || look_at(words, one, text, at, size, seen)) && (!two || look_at(words, two, text, at, size, seen)) &&
+         (!four || look_at(words, four, text, at, size, seen));
+}
+
+/* Look at the words of a table in a part of a text. */
+static int look_through(const struct words *words, const struct table *table, const struct filter *filter,
+                        const unsigned char *text, int32_t at, int32_t size, struct sightings *seen) {
+  for (; at + 4 <= size; at++) {
+    uint32_t two = two_bytes(text + at), four = hash_of(text + at);
+    unsigned maybe = filter->one[text[at]] | filter->two[two >> 3] >> (two & 7) | filter->four[four >> 3] >> (four & 7);
+    if ((maybe & 1) && !look_closely(words, table, text, at, size, seen)) return 0;
+  }
+  for (; at < size; at++)
+    if (!look_closely(words, table, text, at, size, seen)) return 0;
+  return 1;
+}
+
+/* Find every sought word at every place, and sort the places by word. */
+static int sight(const struct words *words, const unsigned char *text, int32_t size, struct sightings *seen) {
+  if (!look_through(words, &words->everywhere, &seen->filter, text, 0, size, seen)) return 0;
+  int32_t *sorted = malloc(seen->count * 4 + 4);
+  if (!sorted) return 0;
+  for (size_t i = 0; i < seen->count; i++) seen->starts[seen->words[i] + 1]++;
+  for (int32_t i = 0; i < words->placed; i++) seen->starts[i + 1] += seen->starts[i];
+  for (size_t i = 0; i < seen->count; i++) sorted[seen->starts[seen->words[i]]++] = seen->places[i];
+  for (int32_t i = words->placed; i > 0; i--) seen->starts[i] = seen->starts[i - 1];
+  seen->starts[0] = 0;
+  free(seen->places);
+  seen->places = sorted;
+  return 1;
+}
+
+/* Return whether one word of each group has the stamp of the part that was looked through. */
+static int has_groups(const struct sightings *seen, int32_t stamp, const int32_t *group) {
+  for (int32_t groups = *group++; groups > 0; groups--) {
+    int32_t length = *group++, has_one = 0;
+    for (int32_t i = 0; i < length && !has_one; i++) has_one = seen->stamps[group[i]] == stamp;
+    if (!has_one) return 0;
+    group += length;
+  }
+  return 1;
+}
+
+/* Return whether one word of each group is in the window, none of them before all words of the groups before it. */
+static int has_row(const struct sightings *seen, const int32_t *group) {
+  int32_t least = 0;
+  for (int32_t groups = *group++; groups > 0; groups--) {
+    int32_t length = *group++, first = INT32_MAX, last = -1;
+    for (int32_t i = 0; i < length; i++) {
+      if (seen->stamps[group[i]] != seen->stamp) continue;
+      if (seen->firsts[group[i]] < first) first = seen->firsts[group[i]];
+      if (seen->lasts[group[i]] > last) last = seen->lasts[group[i]];
+    }
+    if (last < least) return 0;
+    if (first > least) least = first;
+    group += length;
+  }
+  return 1;
+}
+
+/* Return whether a window has the words of one of the alternatives; without alternatives everything may match. */
+static int has_alternative(const struct words *words, struct sightings *seen, const int32_t *plan,
+                           const unsigned char *text, int32_t low, int32_t high) {
+  int32_t count = *plan++;
+  if (count == 0) return 1;
+  seen->stamp++;
+  look_through(words, &words->windows, &words->windows.filter, text, low, high, seen);
+  for (; count > 0; count--) {
+    if (has_row(seen, plan + 1)) return 1;
+    plan += *plan + 1;
+  }
+  return 0;
+}
+
+static const int32_t *behind_groups(const int32_t *groups) {
+  for (int32_t left = *groups++; left > 0; left--) groups += *groups + 1;
+  return groups;
+}
+
+/* Return whether the words that a sign needs are near a place, which is looked through once for all signs. */
+static int has_near(const struct words *words, struct sightings *seen, const int32_t *groups, const unsigned char *text,
+                    int32_t at, int32_t size) {
+  if (*groups == 0) return 1;
+  if (seen->near_at != at + 1) {
+    seen->near_at = at + 1;
+    seen->near_stamp = ++seen->stamp;
+    int32_t low = at > BEFORE ? at - BEFORE : 0, high = size - at < AFTER ? size : at + AFTER;
+    look_through(words, &words->nearby, &words->nearby.filter, text, low, high, seen);
+  }
+  return has_groups(seen, seen->near_stamp, groups);
+}
+
+static int32_t line_start(const unsigned char *text, int32_t at, int32_t least) {
+  if (least < 0) least = 0;
+  for (; at > least; at--)
+    if (text[at - 1] == '\n') return at;
+  return least;
+}
+
+/* As `_window` of lint/security.py. */
+static void find_window(const unsigned char *text, int32_t size, int32_t at, int32_t following, int32_t *start,
+                        int32_t *end) {
+  *start = line_start(text, at, at - BEFORE);
+  for (int i = 0; i < 3; i++) {
+    if (*start < 2 || text[*start - 2] != '\\' || text[*start - 1] != '\n' || at - *start > BEFORE) break;
+    *start = line_start(text, *start - 1, at - 2 * BEFORE);
+  }
+  int32_t place = at, most = at + AFTER;
+  while (following >= 0) {
+    const unsigned char *found = place < size ? memchr(text + place, '\n', (size_t)(size - place)) : NULL;
+    if (!found || found - text > most) {
+      *end = !found && size < most ? size : most;
+      return;
+    }
+    place = (int32_t)(found - text);
+    unsigned char before = place > 0 ? text[place - 1] : 0;
+    if (before != '\\' && before != '`' && before != '^' && before != '|') following--;
+    place++;
+  }
+  *end = place - 1;
+}
+
+struct numbers {
+  int32_t *values;
+  size_t count, room;
+};
+
+static int add_candidate(struct numbers *out, const int32_t *values) {
+  if (out->count + 5 > out->room) {
+    size_t room = out->room ? out->room * 2 : 320;
+    int32_t *more = realloc(out->values, room * 4);
+    if (!more) return 0;
+    out->values = more;
+    out->room = room;
+  }
+  memcpy(out->values + out->count, values, 5 * 4);
+  out->count += 5;
+  return 1;
+}
+
+/* Try the signs of a sought word at each of its places, as `_signal_hits` does; return 0 if they are too many. */
+static int try_signs(const struct words *words, struct sightings *seen, const unsigned char *text, int32_t size,
+                     const int32_t *record, const int32_t *signs, int32_t *tries, struct numbers *out) {
+  int32_t word = *record++, tokens = *record++, free_from = -1;
+  record += tokens;
+  int32_t count = *record++;
+  for (int32_t i = seen->starts[word]; i < seen->starts[word + 1]; i++) {
+    int32_t at = seen->places[i];
+    if (at < free_from) continue;
+    free_from = at + words->lengths[word];
+    for (int32_t j = 0; j < count; j++) {
+      const int32_t *sign = words->plan + signs[record[j]];
+      if (++tries[record[j]] > MOST_TRIES) return 0;
+      int32_t following = *sign++, start, end;
+      if (!has_near(words, seen, sign, text, at, size)) continue;
+      sign = behind_groups(sign);
+      find_window(text, size, at, following, &start, &end);
+      int32_t values[5] = {record[j], at, start, end, has_alternative(words, seen, sign, text, start, end)};
+      if (!add_candidate(out, values)) return 0;
+    }
+  }
+  return 1;
+}
+
+/* Return the marks and tokens of a text, a byte for each, and the places where signs are to be tried; None if that is not the plain case. */
+static PyObject *answer(const struct words *words, const unsigned char *text, int32_t size, struct sightings *seen,
+                        int32_t *tries, struct numbers *out) {
+  const int32_t *marks = words->plan + 4, *sought = marks + 1;
+  for (int32_t i = 0; i < *marks; i++) sought += *sought + 1;
+  const int32_t *record = sought + 1, *signs = record;
+  for (int32_t i = 0; i < *sought; i++) signs += *signs + 1;
+  find_tokens(words, text, size, seen);
+  choose_words(words, record, *sought, seen);
+  if (!sight(words, text, size, seen)) Py_RETURN_NONE;
+  for (int32_t i = 0; i < *sought; i++, record += *record + 1)
+    if (seen->starts[record[1]] < seen->starts[record[1] + 1] &&
+        !try_signs(words, seen, text, size, record + 1, signs + 1, tries, out))
+      Py_RETURN_NONE;
+  PyObject *found = PyBytes_FromStringAndSize(NULL, *marks);
+  if (!found) return NULL;
+  char *mark = PyBytes_AsString(found);
+  const int32_t *word = marks + 1;
+  for (int32_t i = 0; i < *marks; i++, word += *word + 1) {
+    mark[i] = 0;
+    for (int32_t j = 1; j <= *word; j++) mark[i] |= (char)seen->flags[word[j]];
+  }
+  return Py_BuildValue("Ny#y#", found, seen->flags + words->marks, (Py_ssize_t)(words->tokens - words->marks), out->count ? (char *)out->values : "", (Py_ssize_t)(out->count * 4));
+}
+
+static PyObject *find_words(PyObject *module, PyObject *arguments) {
+  PyObject *capsule, *found;
+  const char *text;
+  Py_ssize_t size;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "Oy#", &capsule, &text, &size)) return NULL;
+  struct words *words = PyCapsule_GetPointer(capsule, "skillshelf.words");
+  if (!words) return NULL;
+  if (size > 1 << 24) Py_RETURN_NONE;
+  struct sightings seen = {.starts = calloc((size_t)words->placed + 2, 4),
+                           .flags = calloc((size_t)words->tokens + 1, 1),
+                           .is_sought = calloc((size_t)words->marks + 1, 1),
+                           .stamps = calloc((size_t)words->count + 1, 4),
+                           .firsts = malloc((size_t)words->inside * 4 + 4),
+                           .lasts = malloc((size_t)words->inside * 4 + 4)};
+  int32_t *tries = calloc((size_t)words->signs + 1, 4);
+  struct numbers out = {0};
+  if (!seen.starts || !seen.flags || !seen.is_sought || !seen.stamps || !seen.firsts || !seen.lasts || !tries) found = PyErr_NoMemory();
+  else found = answer(words, (const unsigned char *)text, (int32_t)size, &seen, tries, &out);
+  free(seen.words);
+  free(seen.places);
+  free(seen.starts);
+  free(seen.flags);
+  free(seen.is_sought);
+  free(seen.stamps);
+  free(seen.firsts);
+  free(seen.lasts);
+  free(tries);
+  free(out.values);
+  return found;
+}
+
 /* Module ------------------------------------------------------------------------------------------------------- */
 
 static PyMethodDef METHODS[] = {
     {"packed_stamps", packed_stamps, METH_VARARGS, "packed_stamps(folder, paths): as `files.packed_stamps`."},
+    {"compile_words", compile_words, METH_VARARGS, "compile_words(text, lengths, plan): words to look for."},
+    {"find_words", find_words, METH_VARARGS, "find_words(words, text): as `_signal_hits` of `lint/security.py` looks."},
     {NULL, NULL, 0, NULL},
 };
 
 static int fill_module(PyObject *module) {
   if (PyModule_AddIntConstant(module, "FIRST_READ", FIRST_READ) < 0) return -1;
   if (PyModule_AddIntConstant(module, "MOST_CHILDREN", MOST_CHILDREN) < 0) return -1;
+  if (PyModule_AddIntConstant(module, "BEFORE", BEFORE) < 0) return -1;
+  if (PyModule_AddIntConstant(module, "AFTER", AFTER) < 0) return -1;
+  if (PyModule_AddIntConstant(module, "MOST_TRIES", MOST_TRIES) < 0) return -1;
   return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
 }
 

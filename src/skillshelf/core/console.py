@@ -36,6 +36,8 @@ _CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "
 _GAP = 2
 _NARROW = 30
 _LEAST = 12
+_LEAST_CUT = 16
+"""Cells of a column that stay, however narrow the screen is."""
 
 
 class Screen(NamedTuple):
@@ -52,11 +54,16 @@ class Screen(NamedTuple):
     def table(
         self, rows: Iterable[Sequence[str]], styles: Sequence[Style | None], *, indent: int = 0, wrap: bool = False
     ) -> list[str]:
-        """Return the rows as lines with aligned columns; the last column is cut to fit, or wrapped."""
+        """Return the rows as lines with aligned columns; the last column is cut to fit, or wrapped.
+
+        Where that is not enough, the widest of the other columns are cut too, unless the last one is wrapped.
+        """
         columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
         if not columns:
             return []
         *aligned, last = columns
+        if self.columns is not None and not wrap:
+            aligned = _fitting(aligned, last, self.columns - indent)
         heads, used = [" " * indent] * len(last), indent
         for column, style in zip(aligned, styles, strict=False):
             widths = [width(cell) for cell in column]
@@ -90,6 +97,23 @@ class Screen(NamedTuple):
         below = " " * (indent + 4 if above else indent)
         lines = _wrapped(text, max(_NARROW, columns - len(below)))
         return [*above, *(below + self.paint(line, style) for line in lines)]
+
+
+def _fitting(aligned: list[list[str]], last: list[str], room: int) -> list[list[str]]:
+    """Return columns of which the widest are cut, as far as a part of the last one needs their room."""
+    widths = [max(map(width, column)) for column in aligned]
+    too_much = sum(widths) + _GAP * len(widths) + _LEAST - room
+    if too_much <= 0:
+        return aligned
+    too_much -= max(0, _LEAST - max(map(width, last)))
+    while too_much > 0 and max(widths, default=0) > _LEAST_CUT:
+        widest = widths.index(max(widths))
+        # No further than to the next one, which is cut then as well.
+        to = max(_LEAST_CUT, widths[widest] - too_much, *sorted(widths)[-2:-1])
+        to = min(to, widths[widest] - 1)
+        too_much -= widths[widest] - to
+        widths[widest] = to
+    return [[shorten(cell, cells) for cell in column] for column, cells in zip(aligned, widths, strict=True)]
 
 
 def _wrapped(text: str, cells: int) -> list[str]:

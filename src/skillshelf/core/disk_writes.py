@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Literal
 
@@ -120,11 +120,18 @@ def locked(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def locked_within(path: str, seconds: float) -> Iterator[bool]:
-    """Hold a lock file; yield False, without the lock, if others held it all that time."""
+def locked_within(path: str, seconds: float, *, say: Callable[[], None] | None = None) -> Iterator[bool]:
+    """Hold a lock file; yield False, without the lock, if others held it all that time.
+
+    `say` is called if that takes more than a second.
+    """
     descriptor = os.open(to_system(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        yield lock(descriptor, "alone", seconds=seconds)
+        held = lock(descriptor, "alone", seconds=min(1.0, seconds) if say else seconds)
+        if not held and say is not None and seconds > 1:
+            say()
+            held = lock(descriptor, "alone", seconds=seconds - 1)
+        yield held
     finally:
         os.close(descriptor)
 

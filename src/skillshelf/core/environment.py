@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skillshelf.core import files
+from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.records import NamedTuple
 
 __all__ = [
+    "SYSTEM_POLICY",
+    "SYSTEM_POLICY_VARIABLE",
     "Environment",
+    "account_home",
     "expand",
     "find_repository",
+    "main_repository",
     "make_environment",
+    "policy_stamps",
     "user_cache_folder",
     "user_config_path",
     "user_state_folder",
@@ -47,13 +53,13 @@ def make_environment(
         config = os.path.abspath(os.path.join(base, files.from_system(config)))
     if home is not None:
         return Environment(base, files.from_system(os.path.abspath(home)), environment, home_moved=True, config=config)
-    found = environment.get("HOME") or _account_home()
+    found = environment.get("HOME") or account_home()
     # A home that is not absolute would mean another folder in every working directory.
     return Environment(base, os.path.normpath(found) if os.path.isabs(found) else None, environment, config=config)
 
 
-def _account_home() -> str:
-    """Return the home folder of the account, for a process without HOME."""
+def account_home() -> str:
+    """Return the home folder of the account, whatever the environment says; empty if it has none."""
     import pwd
 
     try:
@@ -72,6 +78,41 @@ def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
         if parent == folder:
             return None
         folder = parent
+
+
+SYSTEM_POLICY = (
+    "/Library/Application Support/skillshelf/policy.toml"
+    if str(sys.platform) == "darwin"
+    else "/etc/skillshelf/policy.toml"
+)
+"""The rules of the machine's administrator; no option, variable or argument names another place."""
+
+SYSTEM_POLICY_VARIABLE = "SKILLSHELF_SYSTEM_POLICY"
+"""The variable that adds a second file of such rules."""
+
+
+def policy_stamps(environment: Environment) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
+    """Return the path of every system policy with what tells two states of it apart; none where there is no policy.
+
+    The variable counts in the process and in the environment that a program gave: another file only forbids more.
+    """
+    added = (os.environ.get(SYSTEM_POLICY_VARIABLE), environment.env.get(SYSTEM_POLICY_VARIABLE))
+    named = dict.fromkeys((SYSTEM_POLICY, *(files.from_system(path) for path in added if path)))
+    found = tuple((path, files.state_at(path)) for path in named)
+    return () if found == ((SYSTEM_POLICY, None),) else found
+
+
+def main_repository(repository: str) -> str:
+    """Return the repository that a linked worktree belongs to; any other folder is returned as it is."""
+    mark = f"{repository}/.git"
+    try:
+        data = files.read_file(mark, limit=CONFIG_BYTES, links="follow") if files.kind_at(mark) == "file" else None
+    except OSError:
+        return repository
+    said = (data or b"").decode("utf-8", "surrogateescape").partition("gitdir:")[2].strip()
+    common, is_worktree, _ = os.path.join(repository, said).rpartition("/worktrees/")
+    is_plain = is_worktree and os.path.basename(common) == ".git" and "\0" not in common
+    return files.real_path(os.path.dirname(common)) if is_plain else repository
 
 
 def user_config_path(environment: Environment) -> str | None:

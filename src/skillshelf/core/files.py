@@ -22,6 +22,7 @@ __all__ = [
     "Head",
     "Kind",
     "Measured",
+    "NotOfRoot",
     "NotRegular",
     "TooLarge",
     "Tree",
@@ -31,6 +32,7 @@ __all__ = [
     "entries_in",
     "from_system",
     "has_native_core",
+    "identity_at",
     "is_inside",
     "is_own_file",
     "is_own_folder",
@@ -41,6 +43,7 @@ __all__ = [
     "listed_kinds",
     "measure",
     "names_in",
+    "native_core",
     "open_folder",
     "open_folder_at",
     "open_folder_of",
@@ -54,6 +57,7 @@ __all__ = [
     "read_at",
     "read_file",
     "read_head",
+    "read_of_root",
     "read_whole",
     "reader",
     "real_path",
@@ -67,6 +71,7 @@ __all__ = [
     "stamps_in",
     "stamps_listings",
     "stat_at",
+    "state_at",
     "to_system",
 ]
 
@@ -127,17 +132,25 @@ if TYPE_CHECKING:
     class _NativeCore(Protocol):
         """The functions of the optional extension `_native`; each does what the Python code that calls it does."""
 
+        BEFORE: int
+        AFTER: int
+        MOST_TRIES: int
+
         def packed_stamps(self, folder: int, paths: bytes, /) -> bytes: ...
 
+        def compile_words(self, text: bytes, lengths: bytes, plan: bytes, /) -> object: ...
 
-_INTERFACE = 1
+        def find_words(self, words: object, text: bytes, /) -> tuple[bytes, bytes, bytes] | None: ...
+
+
+_INTERFACE = 2
 """The interface of the extension that this module can use; an older or newer one is left alone."""
 
 _native_cores: "list[_NativeCore | None]" = []
 """The extension, or None if it cannot be used; empty before it was needed."""
 
 
-def _native_core() -> "_NativeCore | None":
+def native_core() -> "_NativeCore | None":
     """Return the extension, or None where it is missing, broken or switched off by `SKILLSHELF_NATIVE=off`."""
     if os.environ.get("SKILLSHELF_NATIVE") == "off":
         return None
@@ -154,7 +167,7 @@ def _native_core() -> "_NativeCore | None":
 
 def has_native_core() -> bool:
     """Return whether the extension is used."""
-    return _native_core() is not None
+    return native_core() is not None
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -282,6 +295,28 @@ def stamp_at(path: str) -> Stamp | None:
         return None
 
 
+def identity_at(path: str) -> tuple[int, int] | None:
+    """Return device and inode of what a path leads to, which are the same by any other name; None if nothing does."""
+    try:
+        status = os.stat(to_system(path))
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def state_at(path: str) -> tuple[int, ...] | None:
+    """Return what tells two states of an entry apart, or the error that hides it; None only if nothing is there."""
+    try:
+        status = os.lstat(to_system(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return (error.errno or 0,)
+    except ValueError:
+        return (0,)
+    return (*stamp_of(status), status.st_uid, status.st_mode)
+
+
 def stamp_of_open(descriptor: int) -> Stamp:
     """Return the stamp of an open file or folder."""
     return stamp_of(os.fstat(descriptor))
@@ -333,7 +368,7 @@ def packed_stamps(folder: int, paths: bytes) -> bytes:
 
     The result is empty if an entry is missing. No link is followed in the last component of a path.
     """
-    if (native := _native_core()) is not None:
+    if (native := native_core()) is not None:
         return native.packed_stamps(folder, paths)
     from array import array
 
@@ -432,6 +467,62 @@ def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> by
         return data if len(data) <= limit else None
     finally:
         os.close(descriptor)
+
+
+class NotOfRoot(OSError):
+    """A file may have been written by somebody else than root; the message says how."""
+
+
+def read_of_root(path: str, *, limit: int) -> bytes:
+    """Return the bytes of a file that nobody but root can have put there; raise OSError for any other.
+
+    The file and every folder above it belong to root, are writable by nobody else, and are no links. All of that is
+    asked of what was opened, so that nothing can change between the question and the use.
+    """
+    names = path.split("/")[1:]
+    if not path.startswith("/") or not {"", ".", ".."}.isdisjoint(names):
+        raise NotOfRoot("the path must be absolute, without empty and dotted parts")
+    above, descriptor = "", os.open("/", _PASS)
+    try:
+        _refuse_others(descriptor, "/")
+        for number, name in enumerate(names, 1):
+            above = f"{above}/{name}"
+            inner = _open_unlinked(descriptor, name, _READ if number == len(names) else _PASS, above)
+            os.close(descriptor)
+            descriptor = inner
+            _refuse_others(descriptor, above)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotOfRoot(f"{path} is a {kind_of(status.st_mode)}, not a regular file")
+        data = _read_up_to(descriptor, limit + 1) if status.st_size <= limit else b""
+        if status.st_size > limit or len(data) > limit:
+            raise NotOfRoot(f"{path} is larger than {limit} bytes")
+        return data
+    finally:
+        os.close(descriptor)
+
+
+def _open_unlinked(folder: int, name: str, flags: int, path: str) -> int:
+    try:
+        return os.open(to_system(name), flags, dir_fd=folder)
+    except OSError:
+        # The name in a message need not be what was opened: nothing is decided by it.
+        if stat.S_ISLNK(stat_at(folder, name).st_mode):
+            raise NotOfRoot(f"{path} is a link") from None
+        raise
+
+
+def _refuse_others(descriptor: int, path: str) -> None:
+    """Raise unless what was opened belongs to root and nobody else can write it."""
+    status = os.fstat(descriptor)
+    if status.st_uid != 0:
+        raise NotOfRoot(f"{path} belongs to user {status.st_uid}, not to root")
+    if status.st_mode & 0o022:
+        who = "everybody" if status.st_mode & 0o002 else "its group"
+        # A folder such as /tmp is meant to be written by everybody.
+        is_shared = status.st_mode & stat.S_ISVTX
+        help_text = "keep the file in a folder of root" if is_shared else f"as root: chmod go-w {path}"
+        raise NotOfRoot(f"{path} can be written by {who} ({help_text})")
 
 
 def open_own_file(path: str) -> int:

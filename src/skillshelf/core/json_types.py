@@ -6,6 +6,7 @@ from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, TreeProbl
 
 __all__ = [
     "ApprovalForm",
+    "BaselineForm",
     "CandidateForm",
     "CatalogForm",
     "ChatForm",
@@ -26,6 +27,7 @@ __all__ = [
     "HostSwitchForm",
     "HostVerdictForm",
     "HostsForm",
+    "IgnoredForm",
     "InventoryCountsForm",
     "InventoryForm",
     "InventoryHostForm",
@@ -36,20 +38,27 @@ __all__ = [
     "LinkActionForm",
     "LinkForm",
     "LoadErrorForm",
+    "LogExportForm",
     "LogProblemForm",
     "LogStatsForm",
     "LogVerifyForm",
     "MetadataForm",
     "NewForm",
     "OtherProblemForm",
+    "PolicyFileForm",
+    "PolicyForm",
     "PromptForm",
     "RemovalForm",
     "ReplayForm",
     "ResourceForm",
     "RootForm",
+    "RuleForm",
+    "RuleInForceForm",
+    "RulesForm",
     "RunForm",
     "SearchForm",
     "SearchResultForm",
+    "SecurityFindingForm",
     "SentForm",
     "ShadowedForm",
     "ShownForm",
@@ -63,6 +72,7 @@ __all__ = [
     "SyncUnchangedForm",
     "ToolForm",
     "ToolUseForm",
+    "TrustForm",
     "TrustListForm",
     "UninstallForm",
     "WhyForm",
@@ -208,6 +218,28 @@ class ApprovalForm(TypedDict):
     at: str
 
 
+class SecurityFindingForm(TypedDict):
+    """A finding of a security rule in a file of a skill; `skill` is the path of its SKILL.md, `path` is inside it."""
+
+    skill: str
+    path: str
+    line: int
+    column: int
+    rule: str
+    severity: str
+    message: str
+    evidence: str
+
+
+class TrustForm(TypedDict):
+    """The result of `trust`: the folder, the file of the user's configuration, and what security rules found."""
+
+    folder: str
+    file: str
+    changed: bool
+    findings: list[SecurityFindingForm]
+
+
 TrustListForm = list[str | ApprovalForm]
 """The folders that the user trusts, then the approvals."""
 
@@ -244,7 +276,10 @@ class ToolForm(TypedDict):
 
 
 class CheckFindingForm(TypedDict):
-    """A finding of a rule in a file; `fix` is the text that `--fix` would write on that line."""
+    """A finding of a rule in a file; `fix` is the text that `--fix` would write on that line.
+
+    If it `renames` the skill, only `--fix=names` would. `relative` is the path from the repository; null outside it.
+    """
 
     path: str
     line: int | None
@@ -253,14 +288,68 @@ class CheckFindingForm(TypedDict):
     severity: Literal["error", "warning", "info"]
     message: str
     fix: str | None
+    renames: bool
+    relative: str | None
+
+
+class IgnoredForm(TypedDict):
+    """Findings that are not shown: ignored by comments, of rules that are switched off, below the severity."""
+
+    comments: int
+    rules: int
+    severity: int
+
+
+class BaselineForm(TypedDict):
+    """Findings compared with a baseline: known ones, new ones, and known ones that are fixed."""
+
+    file: str
+    known: int
+    new: int
+    fixed: int
+    written: bool
 
 
 class CheckForm(TypedDict):
-    """The result of a check; `fixed` counts the findings that were fixed."""
+    """The result of a check; `fixed` counts the findings that were fixed.
+
+    `findings` are those that are shown: new ones, if there is a `baseline`. `excluded` counts the skills that the
+    configuration leaves out.
+    """
 
     checked: int
     findings: list[CheckFindingForm]
     fixed: int
+    ignored: IgnoredForm
+    excluded: int
+    baseline: BaselineForm | None
+
+
+class RuleForm(TypedDict):
+    """A rule of `check`; `profiles` has the severity where it differs from `severity`, that of the default profile.
+
+    `fix` says whether `--fix` can fix what it finds, or only `--fix=names`; `inline` whether a comment can ignore it.
+    The examples are a whole file, lines of the frontmatter, a part of the text, or sentences about a place.
+    """
+
+    rule: str
+    group: str
+    severity: Literal["error", "warning", "info", "off"]
+    profiles: dict[str, Literal["error", "warning", "info", "off"]]
+    summary: str
+    why: str
+    how_to_fix: str
+    fix: Literal["no", "safe", "names"]
+    inline: bool
+    example: Literal["file", "fields", "body", "place"]
+    bad: str
+    good: str
+
+
+class RulesForm(TypedDict):
+    """Every rule of `check`."""
+
+    rules: list[RuleForm]
 
 
 class NewForm(TypedDict):
@@ -446,10 +535,14 @@ class LinkForm(TypedDict):
 
     name: str
     made: list[LinkActionForm]
+    findings: list[SecurityFindingForm]
 
 
 class DoctorCheckForm(TypedDict):
-    """One line of `doctor`; `run` is the command that helps, `fixed` is true if `--fix` repaired it."""
+    """One line of `doctor`; `run` is the command that helps, `fixed` is true if `--fix` repaired it.
+
+    A problem is `fixable` if `--fix` repairs it.
+    """
 
     check: str
     state: Literal["ok", "problem", "missing"]
@@ -457,6 +550,7 @@ class DoctorCheckForm(TypedDict):
     path: str | None
     run: str | None
     fixed: bool
+    fixable: bool
 
 
 class DoctorForm(TypedDict):
@@ -464,6 +558,34 @@ class DoctorForm(TypedDict):
 
     ok: bool
     checks: list[DoctorCheckForm]
+
+
+class PolicyFileForm(TypedDict):
+    """A file of the system policy; `added` is one that `SKILLSHELF_SYSTEM_POLICY` names."""
+
+    path: str
+    origin: Literal["system", "added"]
+    state: Literal["ok", "missing", "refused"]
+    problem: str | None
+
+
+class RuleInForceForm(TypedDict):
+    """A rule, who set it in which file, and the choices of others that have no effect because of it."""
+
+    key: str
+    value: str
+    origin: Literal["system", "added", "user", "project", "default"]
+    file: str | None
+    overrides: list[str]
+
+
+class PolicyForm(TypedDict):
+    """The rules in force; `refusal` says why no model is served, if that is so."""
+
+    files: list[PolicyFileForm]
+    serves_models: bool
+    refusal: str | None
+    rules: list[RuleInForceForm]
 
 
 class RemovalForm(TypedDict):
@@ -495,7 +617,7 @@ class UninstallForm(TypedDict):
 SyncActionForm = TypedDict(
     "SyncActionForm",
     {
-        "kind": Literal["link", "copy", "update", "remove"],
+        "kind": Literal["link", "copy", "update", "remove", "forget"],
         "skill": str,
         "host": str,
         "from": str,
@@ -523,11 +645,12 @@ class SyncRefusedForm(TypedDict):
 
 
 class SyncForm(TypedDict):
-    """The plan of `sync`: what is done, what need not be done, and what is refused."""
+    """The plan of `sync`: what is done, what need not be done, what is refused, and what security rules found."""
 
     actions: list[SyncActionForm]
     unchanged: list[SyncUnchangedForm]
     refused: list[SyncRefusedForm]
+    findings: list[SecurityFindingForm]
 
 
 class HostSwitchForm(TypedDict):
@@ -553,9 +676,10 @@ class _Failure(TypedDict):
 
 
 class FailureForm(TypedDict):
-    """The output of a command that failed."""
+    """The output of a command that failed; with the findings of security rules if it failed because of them."""
 
     error: _Failure
+    findings: NotRequired[list[SecurityFindingForm]]
 
 
 class LogProblemForm(TypedDict):
@@ -565,6 +689,16 @@ class LogProblemForm(TypedDict):
     seq: int | None
     kind: Literal["edited", "removed", "reordered", "torn", "cut"]
     detail: str
+    file: NotRequired[str]
+    line_in_file: NotRequired[int]
+
+
+class LogPartForm(TypedDict):
+    """A file of a rotated journal."""
+
+    file: str
+    lines: int
+    first_seq: int | None
 
 
 class LogVerifyForm(TypedDict):
@@ -578,10 +712,113 @@ class LogVerifyForm(TypedDict):
     problems: list[LogProblemForm]
     head: str | None
     open_end: bool
+    parts: list[LogPartForm]
+    removed_parts: int
+
+
+class UsesByUserForm(TypedDict):
+    """The uses of a skill by one user."""
+
+    user: str
+    uses: int
+
+
+class UsesByWeekForm(TypedDict):
+    """The uses of a skill in one week."""
+
+    week: str
+    uses: int
+
+
+class NeverUsedForm(TypedDict):
+    """A skill that sessions were offered and nobody used."""
+
+    name: str
+    paths: list[str]
+
+
+class UserUseForm(TypedDict):
+    """The use of skills by one user: a subject, a client program, or whoever has the journal."""
+
+    user: str
+    kind: Literal["subject", "client", "journal"]
+    sessions: int
+    uses: int
+    denied: int
+    failed: int
+    skills: int
+    first_ms: int | None
+    last_ms: int | None
+
+
+class WeekUseForm(TypedDict):
+    """The use of skills in one ISO week, in UTC."""
+
+    week: str
+    sessions: int
+    uses: int
+    searches: int
+    denied: int
+    failed: int
+
+
+class LoadsBySkillForm(TypedDict):
+    """The loads of one skill after a search."""
+
+    name: str
+    loads: int
+
+
+class SearchUseForm(TypedDict):
+    """A search, and the loads that followed it; the query is null if the journal does not hold it."""
+
+    query: str | None
+    searches: int
+    loads: int
+    skills: list[LoadsBySkillForm]
+
+
+class DenialsByUserForm(TypedDict):
+    """The denials of one user."""
+
+    user: str
+    count: int
+
+
+class DenialForm(TypedDict):
+    """A denial: the tool and skill, the rule, and the user."""
+
+    tool: str
+    skill: str | None
+    rule: str | None
+    by: str | None
+    count: int
+    first_ms: int | None
+    last_ms: int | None
+    users: list[DenialsByUserForm]
+
+
+class ErrorUseForm(TypedDict):
+    """A kind of failure."""
+
+    tool: str
+    skill: str | None
+    code: str
+    count: int
+
+
+class CountedJournalForm(TypedDict):
+    """A journal that was counted, and whether its chain holds."""
+
+    file: str
+    source: str
+    lines: int
+    ok: bool
+    problem: str | None
 
 
 class SkillUseForm(TypedDict):
-    """The use of a skill in a journal."""
+    """The use of a skill in journals; `sessions` were offered it, `uses` are calls that gave something of it."""
 
     name: str
     auto: int
@@ -595,6 +832,14 @@ class SkillUseForm(TypedDict):
     total_ms: int
     longest_ms: int
     bytes: int
+    uses: int
+    after_search: int
+    paths: list[str]
+    sessions: int
+    first_ms: int | None
+    last_ms: int | None
+    users: list[UsesByUserForm]
+    weeks: list[UsesByWeekForm]
 
 
 class ToolUseForm(TypedDict):
@@ -610,7 +855,7 @@ class ToolUseForm(TypedDict):
 
 
 class LogStatsForm(TypedDict):
-    """The use of skills and tools in a journal."""
+    """The use of skills and tools in journals; `file` is the first that was named."""
 
     file: str
     events: int
@@ -618,6 +863,27 @@ class LogStatsForm(TypedDict):
     broken: int
     skills: list[SkillUseForm]
     tools: list[ToolUseForm]
+    catalog: int
+    never_used: list[NeverUsedForm]
+    unlisted: int
+    users: list[UserUseForm]
+    weeks: list[WeekUseForm]
+    searches: list[SearchUseForm]
+    denials: list[DenialForm]
+    errors: list[ErrorUseForm]
+    files: list[CountedJournalForm]
+    since_ms: int | None
+    until_ms: int | None
+
+
+class LogExportForm(TypedDict):
+    """The spans that were sent to a receiver, and what was lost."""
+
+    files: list[str]
+    otlp: str
+    spans: int
+    lost: int
+    problem: str | None
 
 
 class RunForm(TypedDict):

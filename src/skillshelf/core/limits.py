@@ -4,6 +4,7 @@ __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
     "APPROVALS_BYTES",
+    "BASELINE_BYTES",
     "BODY_CHUNKS",
     "BODY_SECONDS",
     "BUFFERED_BYTES",
@@ -26,6 +27,7 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
     "INDEXES_KEPT",
@@ -33,9 +35,11 @@ __all__ = [
     "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
+    "JOURNAL_LISTED_SKILLS",
     "JOURNAL_LOCK_SECONDS",
     "JOURNAL_MEMBER_BYTES",
     "JOURNAL_NAMES",
+    "JOURNAL_PART_BYTES",
     "JOURNAL_PROBLEMS",
     "JOURNAL_SESSIONS",
     "KEPT_DOCUMENT_BYTES",
@@ -44,6 +48,10 @@ __all__ = [
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
+    "OTLP_CLOSE_SECONDS",
+    "OTLP_EXPORT_SECONDS",
+    "OTLP_QUEUE",
+    "OTLP_SECONDS",
     "OUTPUT_BLOCK",
     "OUTSIDE_STAMPS",
     "PACKED_BYTES",
@@ -86,6 +94,11 @@ __all__ = [
     "RUN_WORK_BYTES",
     "RUN_WORK_FILES",
     "SCRIPT_BYTES",
+    "SECURITY_BYTES",
+    "SECURITY_FILES",
+    "SECURITY_FILE_BYTES",
+    "SECURITY_HITS",
+    "SECURITY_WINDOWS",
     "SESSION_REST_SECONDS",
     "SETTLED_NS",
     "SILENT_SECONDS",
@@ -156,6 +169,12 @@ CHECKED_DIRECTORIES = 200_000
 CHECKED_BYTES = 64 * 1024 * 1024
 """Bytes of the SKILL.md files that `check` keeps as it finds them; others are read again when they are checked."""
 
+IGNORE_COMMENTS = 64
+"""Rules that the comments of one SKILL.md can ignore; `check` does not read more."""
+
+BASELINE_BYTES = 16 * 1024 * 1024
+"""Bytes of a baseline of `check` that are read."""
+
 CHECKED_MENTIONS = 2_000
 """Links of one page, and as many paths in its text, that `check` looks up on the disk."""
 
@@ -164,6 +183,21 @@ CHECKED_PAGES = 64
 
 CHECKED_SCRIPTS = 256
 """Scripts of one skill that `check` inspects."""
+
+SECURITY_FILES = 512
+"""Files of one skill in which the security rules search."""
+
+SECURITY_FILE_BYTES = 1024 * 1024
+"""Largest file in which they search."""
+
+SECURITY_BYTES = 16 * 1024 * 1024
+"""Bytes of all files of one skill in which they search."""
+
+SECURITY_HITS = 10
+"""Findings of one security rule that are reported for one file."""
+
+SECURITY_WINDOWS = 200
+"""Places of one file at which one sign of an attack is looked for."""
 
 RESOURCE_BYTES = 1024 * 1024
 """Bytes of a resource that are read unless the caller sets another limit."""
@@ -307,6 +341,24 @@ JOURNAL_LOCK_SECONDS = 10
 
 JOURNAL_PROBLEMS = 1_000
 """Broken lines of a journal, or breaks in its chain, after which reading stops."""
+
+OTLP_QUEUE = 10_000
+"""Events that wait to be sent to an OpenTelemetry receiver; more are lost."""
+
+OTLP_SECONDS = 2.5
+"""Time that a receiver has for one request of a session, with its repetitions."""
+
+OTLP_EXPORT_SECONDS = 15
+"""The same time when a journal is exported."""
+
+OTLP_CLOSE_SECONDS = 5
+"""Time that a session waits at its end until its events are sent."""
+
+JOURNAL_LISTED_SKILLS = 5_000
+"""Skills of a catalog that a journal lists."""
+
+JOURNAL_PART_BYTES = 4096
+"""The least size at which a journal may be rotated."""
 
 JOURNAL_SESSIONS = 100_000
 """Sessions of one journal that are counted separately."""

@@ -8,6 +8,7 @@ from skillshelf.core.patterns import lazy_pattern
 
 __all__ = [
     "OWN_ELEMENTS",
+    "TRUST_FOR_MODELS",
     "attribute",
     "closing_tags",
     "cut",
@@ -223,10 +224,21 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def trust_command(folder: str) -> str:
+    """Return the command that trusts a folder, as it is typed in a shell."""
+    from shlex import quote
+
+    return f"skillshelf trust {quote(folder)}"
+
+
+TRUST_FOR_MODELS = "skillshelf trust, in its folder"
+"""The command that trusts a project, as models and clients are told it: where the project lies is for people only."""
+
+
 def hidden_skills_note(count: int, folder: str) -> str:
     """Return a note that skills of an untrusted folder are hidden from models, and how to allow them."""
     hidden = f"{plural(count, 'skill')} of this project {'is' if count == 1 else 'are'} hidden from models"
-    return f"{hidden} because the folder is not trusted; allow once: --trust, always: skillshelf trust {folder}"
+    return f"{hidden} because the folder is not trusted; allow once: --trust, always: {trust_command(folder)}"
 
 
 OWN_ELEMENTS = ("skill_content", "skill_context", "active_skill", "preloaded_skills")

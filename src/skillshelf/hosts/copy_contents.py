@@ -13,7 +13,7 @@ __all__ = ["CopyContents", "CopyFile", "RecordedDigests", "contents_at", "files_
 
 
 class RecordedDigests(Protocol):
-    """What was recorded about a copy: the tree of its files, or the digest of version 0.1."""
+    """The recorded digests of a copy: the tree of its files, or the digest of version 0.1."""
 
     @property
     def tree(self) -> str | None:

@@ -7,6 +7,7 @@ from itertools import chain, islice
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS, find_host
+from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
@@ -15,6 +16,7 @@ from skillshelf.core.text import near
 from skillshelf.core.values import Diagnostic
 from skillshelf.hosts.fixes import Fix, fix_for, link_command, needs_placement, ranked_fixes
 from skillshelf.hosts.link_records import record_at
+from skillshelf.hosts.machine_roots import machine_roots
 from skillshelf.hosts.near_misses import entries_in, near_misses
 from skillshelf.hosts.placement import (
     CopyState,
@@ -23,6 +25,7 @@ from skillshelf.hosts.placement import (
     is_own_copy,
     link_name,
     source_of,
+    why_not_copied,
 )
 from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import SkillFile, Survey, order_key, skill_file_at, take_survey
@@ -37,6 +40,7 @@ __all__ = [
     "named_in",
     "requested_hosts",
     "similar_names",
+    "survey_of_names",
     "verdicts_of",
 ]
 
@@ -65,19 +69,45 @@ def absolute_path(wanted: str, environment: Environment) -> str:
 
 
 def find(
-    wanted: str, environment: Environment, hosts: Sequence[str], *, cache_folder: str | None = None
+    wanted: str,
+    environment: Environment,
+    hosts: Sequence[str],
+    *,
+    cache_folder: str | None = None,
+    settings: Settings | None = None,
 ) -> tuple[Survey, list[SkillFile]]:
     """Take a survey and return the files that a path or name means; a name also where no host reads."""
     if is_path(wanted):
         return _find_at(absolute_path(wanted, environment), environment, hosts, cache_folder)
-    survey = take_survey(environment, hosts, progress=sys.stderr, cache_folder=cache_folder)
+    survey = survey_of_names([wanted], environment, hosts, cache_folder=cache_folder, settings=settings)
     if found := named_in(wanted, survey):
-        return survey, found
+        # Where no host reads, one below here is meant before one elsewhere.
+        below = [one for one in found if files.is_inside(one.path, environment.cwd)]
+        return survey, (survey.packages is not None and below) or found
     folders, problems = _folders_with_roots(environment.cwd)
     stray = next(_strays(wanted, survey, folders), None)
     if stray is not None:
         return _find_at(stray, environment, hosts, cache_folder)
+    if machine_roots(environment, Settings())[0].top is not None:
+        # The walk of the repository goes further, and says itself where it ended.
+        problems = []
     return survey._replace(unseen=(*survey.unseen, *problems)), []
+
+
+def survey_of_names(
+    wanted: Iterable[str],
+    environment: Environment,
+    hosts: Sequence[str],
+    *,
+    cache_folder: str | None = None,
+    settings: Settings | None = None,
+) -> Survey:
+    """Take a survey of what hosts read or, if a name is not found there, of the whole machine."""
+    survey = take_survey(environment, hosts, progress=sys.stderr, cache_folder=cache_folder)
+    if all(named_in(one, survey) for one in wanted):
+        return survey
+    machine, _ = machine_roots(environment, settings or Settings())
+    return take_survey(environment, hosts, progress=sys.stderr, cache_folder=cache_folder, machine=machine)
 
 
 def named_in(wanted: str, survey: Survey) -> list[SkillFile]:
@@ -236,7 +266,19 @@ def _explanation(
         left = [verdict for verdict in copy.verdicts if verdict.host not in seeing]
         fixes += ranked_fixes(copy.skill_file, left, survey) if left and copy.state == "current" else []
     shown = [_with_copy(verdict, skill_file, copies, survey) for verdict in verdicts]
-    return FileExplanation(skill_file.path, shown, _merged(fixes), skill_file.text, by_copy=by_copy)
+    note = _UNREAD if _is_unread(skill_file, survey) else ""
+    return FileExplanation(skill_file.path, shown, _merged(fixes), skill_file.text, note, by_copy=by_copy)
+
+
+_UNREAD = "in a folder that no host reads"
+
+
+def _is_unread(skill_file: SkillFile, survey: Survey) -> bool:
+    """Return true for a file in no root, not even in one of a package, which hosts read that are started there."""
+    below = tuple(f"{root.path}/" for root in survey.roots)
+    if skill_file.problem or any(path.startswith(below) for path in skill_file.paths):
+        return False
+    return not any(f"/{label}/" in path for path in skill_file.paths for label in _project_labels())
 
 
 def _with_copy(verdict: Verdict, skill_file: SkillFile, copies: Sequence[_JudgedCopy], survey: Survey) -> Verdict:
@@ -275,6 +317,8 @@ def _update_fix(copy: _JudgedCopy, skill_file: SkillFile, survey: Survey) -> Fix
     if copy.state == "modified":
         source = survey.short(os.path.dirname(skill_file.path))
         what = f"{folder} was modified: move your changes to {source}, remove the copy, then: {command}"
+    elif obstacle := why_not_copied(skill_file, survey).what:
+        what = f"{folder} is stale, and {obstacle}, then: {command}"
     return Fix("manual", what, copy.hosts or readers)
 
 
@@ -306,8 +350,10 @@ def fix_by_host(explanation: FileExplanation, survey: Survey) -> dict[str, str |
     fixes = {one.host: fix_for(one, skill_file, survey) for one in explanation.verdicts}
     for copy in copies_of(skill_file, survey):
         is_stale = copy_state(copy, skill_file, survey.environment) == "stale"
+        obstacle = why_not_copied(skill_file, survey).what
         for one in verdicts_of(copy, survey, hosts):
             if fixes[one.host] is not None and not needs_placement(one, copy):
                 fix = fix_for(one, copy, survey)
-                fixes[one.host] = link_command(skill_file, one.host, survey) if is_stale else fix
+                update = f"{obstacle}, then: " * bool(obstacle) + link_command(skill_file, one.host, survey)
+                fixes[one.host] = update if is_stale else fix
     return fixes

@@ -12,10 +12,18 @@ from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
+from skillshelf.config.settings import load_system_policy
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import VerdictName
 from skillshelf.hosts.near_misses import rename_for
-from skillshelf.hosts.placement import Placement, link_name, placement_for, readers_ignoring_safeguard
+from skillshelf.hosts.placement import (
+    Obstacle,
+    Placement,
+    link_name,
+    placement_for,
+    policy_refusal,
+    readers_ignoring_safeguard,
+)
 from skillshelf.hosts.stages import Verdict, how_to_turn_on, judge, refusals
 from skillshelf.hosts.survey import HostScan, SkillFile, Survey
 from skillshelf.hosts.verdict import SAFEGUARD, document_of, ignores_safeguard
@@ -92,19 +100,28 @@ def _link_steps(skill_file: SkillFile, host: HostScan, survey: Survey) -> tuple[
     if ignores_safeguard(document_of(skill_file, profile, survey).fields, profile):
         # We never suggest giving a skill to a host that ignores its author.
         return ()
+    if step := _policy_step(skill_file, profile.name, survey):
+        return (step,)
     link = Step("link", link_command(skill_file, profile.name, survey))
     placement = placement_for(skill_file, host, survey)
-    if isinstance(placement, str):
+    if isinstance(placement, Obstacle):
         if skill_file.path != skill_file.real_path:
             # The link to move away may be the one that gives the skill its name.
             folder = survey.typed(os.path.dirname(skill_file.real_path))
             link = Step("link", f"skillshelf link {folder} --to {profile.name}")
-        return (Step("clear", f"{placement}: move it away"), link) if placement else ()
+        return (Step("clear", placement.what), link) if placement.reason else ()
     (then,) = after_link(placement, skill_file, survey, [profile.name])
     if then.visible or then.verdict == "hidden-from-model":
         return (link,)
     first = _change_steps(then, skill_file, survey)
     return (*first, link) if first else ()
+
+
+def _policy_step(skill_file: SkillFile, host: str, survey: Survey) -> Step | None:
+    """Return what the system policy says against a link; None if it lets a host have this skill."""
+    system = load_system_policy(survey.environment)
+    reason = policy_refusal(skill_file, host, system) if system.files else None
+    return Step("manual", reason) if reason else None
 
 
 def link_command(skill_file: SkillFile, host: str, survey: Survey) -> str:
@@ -136,6 +153,7 @@ _CHANGES: Mapping[str, str] = {
     "yaml-colon": "put quotes around the value in {line}",
     "yaml-brackets": "put quotes around the value in {line}",
     "yaml-tab": "indent {line} with spaces instead of tabs",
+    "file-empty": "start the file with frontmatter: a line ---, name and description, a line ---",
     "frontmatter-missing": "start the file with frontmatter: a line ---, name and description, a line ---",
     "frontmatter-unclosed": "end the frontmatter with a line ---",
     "frontmatter-type": "write the frontmatter as `key: value` lines",
@@ -159,7 +177,7 @@ _CHANGES: Mapping[str, str] = {
 """The change of the file that satisfies each rule."""
 
 _STRUCTURE = (
-    *("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
+    *("file-empty", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
     *("yaml", "yaml-duplicate-key", "encoding"),
 )
 _ALSO_SATISFIED: Mapping[str, frozenset[str]] = {
@@ -198,6 +216,8 @@ def _step_for(rule: str, line: int | None, skill_file: SkillFile) -> Step | None
         return _type_step(line, skill_file)
     if rule == "yaml" and line and _is_fixed(skill_file, frozenset({"yaml"})):
         return Step("text", f"put quotes around the value in line {line}", _ALSO_SATISFIED["yaml"])
+    if rule == "file-empty" and skill_file.head.strip():
+        return Step("manual", "write the instructions below the frontmatter", frozenset({rule}))
     if rule not in _CHANGES:
         return None
     what = _CHANGES[rule].format(line=f"line {line}" if line else "the frontmatter", folder=skill_file.folder)
@@ -319,9 +339,11 @@ def _possible_links(skill_file: SkillFile, before: Before, unserved: Collection[
     """Simulate what `link` would do for each host that lacks a placement, and yield what changes a verdict."""
     placements: dict[Placement, list[str]] = {}
     for host in (host for host in before if host in unserved and needs_placement(before[host], skill_file)):
+        if _policy_step(skill_file, host, survey):
+            continue
         scan = survey.hosts[host]
         placement = placement_for(skill_file, scan, survey)
-        if isinstance(placement, str) or readers_ignoring_safeguard(placement, skill_file):
+        if isinstance(placement, Obstacle) or readers_ignoring_safeguard(placement, skill_file):
             continue
         if not ignores_safeguard(document_of(skill_file, scan.profile, survey).fields, scan.profile):
             placements.setdefault(placement, []).append(host)

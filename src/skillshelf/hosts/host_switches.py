@@ -1,12 +1,15 @@
 """Turn a skill off or on in a host's own settings, where that switch is known from a run of the host.
 
 The file keeps its comments and its order. What is written is compared with what was meant, and the host is asked again
-afterwards: if the skill is not off (or on) then, the file gets its old bytes back.
+afterwards: if the skill is not off (or on) then, the file gets its old bytes back. Where the text that turns a skill on
+again would not be the old one to the byte, `switches.json` in the state folder remembers the difference.
 """
 
 import copy
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 from skillshelf.catalog.host_settings import UnreadableSettings, home_files, parse_settings, read_settings
@@ -14,18 +17,21 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import SettingForm, SettingRule
 from skillshelf.core import files
 from skillshelf.core.disk_writes import make_parents, remove, remove_empty, replace_file, why_not_replaced
-from skillshelf.core.environment import Environment
-from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.environment import Environment, user_state_folder
+from skillshelf.core.limits import CONFIG_BYTES, RECORDS_BYTES
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.state_file import StateFile
+from skillshelf.core.validation import validate
+from skillshelf.errors import SkillError
 from skillshelf.hosts.explain import find, verdicts_of
 from skillshelf.hosts.json_text import add_item, add_member, comments_in, remove_item, remove_member
 from skillshelf.hosts.survey import SkillFile, Survey
 
-__all__ = ["SwitchResult", "switch_in_host"]
+__all__ = ["SwitchRecord", "SwitchResult", "switch_in_host"]
 
 
 class SwitchResult(NamedTuple):
-    """What became of a switch: the key and the file, or the reason why it was refused.
+    """The result of a switch: the key and the file, or the reason why it was refused.
 
     `before` and `after` are the bytes of the file, where it was changed or would be.
     """
@@ -55,6 +61,8 @@ def switch_in_host(
     (verdict,) = verdicts_of(skill_file, survey, [host])
     is_off = verdict.verdict == "disabled-by-config"
     if is_off is not on:
+        if on and verdict.verdict == "unknown" and (problem := _why_unreadable(rule, host, survey.environment)):
+            return SwitchResult(host, refused=f"it is not known whether it is off there: {problem}")
         return SwitchResult(host, detail=verdict.detail if is_off else "it is not turned off there")
     if not on and not verdict.visible:
         return SwitchResult(host, refused=f"{host} does not see it: {verdict.verdict}, {verdict.detail}")
@@ -78,6 +86,17 @@ def _rule_of(host: str) -> SettingRule | None:
     return in_home[0] if in_home and profile.grade == "R" else None
 
 
+def _why_unreadable(rule: SettingRule, host: str, environment: Environment) -> str | None:
+    """Return why a settings file of a host cannot be read; None if all that exist can."""
+    for path in home_files(rule, HOSTS[host], environment):
+        try:
+            if files.kind_at(path) is not None:
+                read_settings(path, rule.syntax, environment)
+        except (UnreadableSettings, ValueError, RecursionError) as error:
+            return str(error) or f"{path} cannot be read"
+    return None
+
+
 def _language(rule: SettingRule) -> str:
     return "json" if rule.syntax.startswith("json") else rule.syntax
 
@@ -97,20 +116,26 @@ def _switched(
 ) -> SwitchResult:
     paths = home_files(change.rule, HOSTS[host], environment)
     path = next((path for path in paths if files.kind_at(path) is not None), paths[0])
+    was_missing = files.kind_at(path) is None
     stamp = files.stamp_at(files.real_path(path))
     data = read_settings(path, change.rule.syntax, environment)
     before = _bytes_at(path)
-    text = before.decode("utf-8")
-    after = _edited(text, data, change).encode("utf-8")
-    result = SwitchResult(host, path, change.rule.key, True, before=before, after=after)
+    edited = _edited(before.decode("utf-8"), data, change)
+    memory = _SwitchMemory(path, change, environment)
+    after = memory.restored(before, edited) if change.on else edited
+    written = b"" if after is None else after.encode("utf-8")
+    result = SwitchResult(host, path, change.rule.key, True, before=before, after=written)
     if dry_run:
         return result
-    if files.kind_at(path) is not None and (reason := why_not_replaced(files.real_path(path))) is not None:
+    if not was_missing and (reason := why_not_replaced(files.real_path(path))) is not None:
         raise _SwitchRefused(f"{path} was not changed: {reason}")
     if files.stamp_at(files.real_path(path)) != stamp:
         raise _SwitchRefused(f"{path} changed meanwhile; run the command again")
     made = make_parents(os.path.dirname(path))
-    replace_file(path, after, mode=0o600)
+    if after is None:
+        remove(path)
+    else:
+        replace_file(path, written, mode=0o600)
     survey, found = find(skill_file.real_path, environment, [host])
     (verdict,) = verdicts_of(found[0] if found else skill_file, survey, [host])
     if (verdict.verdict == "disabled-by-config") == change.on:
@@ -120,7 +145,128 @@ def _switched(
             remove(path)
             remove_empty(os.path.dirname(path), len(made))
         raise _SwitchRefused(f"{path} has its old text again: {host} still says {verdict.verdict} ({verdict.detail})")
+    if change.on:
+        memory.forget(before, is_empty=memory.is_empty(edited))
+        if after is None:
+            remove_empty(os.path.dirname(path), memory.folders)
+    else:
+        memory.remember(None if was_missing else before.decode("utf-8"), edited, folders=len(made))
     return result
+
+
+class SwitchRecord(NamedTuple):
+    """How a settings file was before a skill was turned off in it.
+
+    `after` is the digest of the file then. The text that turns the skill on again has `text` from `start` to `end` to
+    be the old one; a file that was `missing` goes, with as many of the `folders` above it. One that was `empty` is
+    restored whenever nothing is left in it.
+    """
+
+    file: str
+    after: str
+    start: int
+    end: int
+    text: str
+    missing: bool = False
+    empty: bool = False
+    folders: int = 0
+
+
+_MOST_RECORDS = 200
+_LONGEST_TEXT = 4096
+
+
+class _SwitchMemory:
+    """The memory of one settings file, so that a skill that is turned on again leaves no trace in it."""
+
+    def __init__(self, path: str, change: _Change, environment: Environment) -> None:
+        self.path = path
+        self.change = change
+        self.folders = 0
+        folder = user_state_folder(environment)
+        limit, full = RECORDS_BYTES, "turn some skills on again"
+        self._file = StateFile(f"{folder}/switches.json", 1, limit, "a list of switches", full) if folder else None
+
+    def is_empty(self, text: str) -> bool:
+        """Return whether a text says nothing at all."""
+        comments = _toml_comments if self.change.rule.syntax == "toml" else comments_in
+        return not comments(text) and (not text.strip() or parse_settings(text, self.change.rule.syntax) == {})
+
+    def remember(self, before: str | None, after: str, *, folders: int) -> None:
+        """Remember what the way back would not restore of the text before; None if there was no file."""
+        values = parse_settings(after, self.change.rule.syntax)
+        back, old = _edited(after, values, self.change._replace(on=True)), before or ""
+        if self._file is None or (before is not None and back == old):
+            return
+        is_empty = self.is_empty(old)
+        start = 0 if is_empty else _same_start(back, old)
+        common = 0 if is_empty else _same_start(back[start:][::-1], old[start:][::-1])
+        text = old[start : len(old) - common]
+        digest = sha256(after.encode("utf-8")).hexdigest()
+        record = SwitchRecord(self.path, digest, start, len(back) - common, text, before is None, is_empty, folders)
+        if len(text) <= _LONGEST_TEXT:
+            self._change(lambda records: [*records, record][-_MOST_RECORDS:])
+
+    def restored(self, before: bytes, edited: str) -> str | None:
+        """Return an edited text as it was before the skill was turned off; None if there was no file."""
+        digest = sha256(before).hexdigest()
+        known = [one for one in self._records() if one.file == self.path]
+        exact = next((one for one in reversed(known) if one.after == digest), None)
+        if exact is None and self.is_empty(edited):
+            exact = next((one for one in known if one.empty), None)
+        if exact is None:
+            return edited
+        if exact.missing and files.kind_at(self.path) == "file":
+            self.folders = exact.folders
+            return None
+        return exact.text if exact.empty else edited[: exact.start] + exact.text + edited[exact.end :]
+
+    def forget(self, before: bytes, *, is_empty: bool) -> None:
+        """Forget what was just restored: all of a file in which nothing is left."""
+        digest = sha256(before).hexdigest()
+
+        def is_kept(one: SwitchRecord) -> bool:
+            return one.file != self.path or not (is_empty or one.after == digest)
+
+        if not all(map(is_kept, self._records())):
+            self._change(lambda records: list(filter(is_kept, records)))
+
+    def _records(self) -> list[SwitchRecord]:
+        """Return all records; none if the file cannot be used: it only helps to restore what has no meaning."""
+        with suppress(SkillError):
+            return _switch_records((self._file.read() if self._file is not None else None) or {})
+        return []
+
+    def _change(self, change: Callable[[list[SwitchRecord]], list[SwitchRecord]]) -> None:
+        if self._file is not None:
+            with suppress(SkillError):
+                self._file.change(
+                    lambda found: {**found, "switches": [one._asdict() for one in change(_switch_records(found))]}
+                )
+
+
+def _switch_records(document: Mapping[str, Any]) -> list[SwitchRecord]:
+    """Return the records in a document; those of another form do not count."""
+    switches = document.get("switches")
+    if validate({"switches": switches}, _Switches):
+        return []
+    return [_made(one) for one in switches or ()]
+
+
+class _Switches(NamedTuple):
+    """The content of the file of records."""
+
+    switches: tuple[SwitchRecord, ...]
+
+
+def _made(members: Mapping[str, Any]) -> SwitchRecord:
+    return SwitchRecord(**members)
+
+
+def _same_start(one: str, other: str) -> int:
+    """Return the number of characters with which both texts begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, pair in pairs if pair[0] != pair[1]), min(len(one), len(other)))
 
 
 def _bytes_at(path: str) -> bytes:
@@ -227,7 +373,7 @@ def _entries(text: str, data: Any, keys: list[str], change: _Change) -> str:
     """Change a list of tables with a name or a path, in TOML."""
     import tomlkit
 
-    document = tomlkit.parse(text)
+    document = tomlkit.parse(text if text.endswith("\n") or not text else f"{text}\n")
     entries = _parent(data, keys, [])
     entry = {"path": change.real_path} if change.by_path else {"name": change.name}
     if change.on:

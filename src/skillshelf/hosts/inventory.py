@@ -14,20 +14,21 @@ from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.disk_state import ScanRecord
 from skillshelf.catalog.machine_files import MachineFiles, keep_machine_files, known_machine_files
-from skillshelf.catalog.search_roots import Roots, resolve_roots
+from skillshelf.catalog.search_roots import Roots
 from skillshelf.catalog.tree import GIT, skill_tree
-from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, SYSTEMS, author_severities, find_profile
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, author_severities, find_profile
 from skillshelf.config.hosts import HOSTS
-from skillshelf.config.profile import Profile, RootRule
+from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, is_trusted
 from skillshelf.core import files
 from skillshelf.core.console import watched
-from skillshelf.core.environment import Environment, below_home, find_repository
+from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import LISTED_ENTRIES, OUTSIDE_STAMPS, SETTLED_NS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Candidate, Catalog, Diagnostic, Root, Scope
 from skillshelf.errors import SkillError
 from skillshelf.hosts.detection import ChosenBy, DetectedHost, chosen_by, chosen_hosts, host_states
+from skillshelf.hosts.machine_roots import machine_roots, plugin_lists
 from skillshelf.hosts.near_misses import misspelt_roots
 from skillshelf.hosts.overview import overview_of
 from skillshelf.hosts.packed_survey import recall_stale
@@ -98,7 +99,10 @@ class InventorySkill(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """All skills of a machine; `problems` are those of no skill, `walked` is the folder of the repository searched."""
+    """All skills of a machine; `problems` are those of no skill, `walked` is the folder of the repository searched.
+
+    `seen_by_path` says of each file by itself, without its copies elsewhere, whether the hosts see it.
+    """
 
     hosts: tuple[DetectedHost, ...]
     names: tuple[str, ...]
@@ -110,6 +114,7 @@ class Inventory(NamedTuple):
     repository: str | None
     walked: str | None
     place_by_path: Mapping[str, str]
+    seen_by_path: Mapping[str, Sequence[bool | None]]
     survey: Survey
 
     def place_of(self, path: str) -> str:
@@ -166,7 +171,7 @@ def take_inventory(
     """Find all skills of the machine; without `trees` only those of skills that may be copies are computed."""
     states = host_states(environment, settings)
     names = chosen_hosts(environment, settings, all_hosts=all_hosts)
-    machine, problems = _machine(environment, settings)
+    machine, problems = machine_roots(environment, settings)
     survey = take_survey(environment, names, progress=progress, cache_folder=cache_folder, machine=machine)
     overview = overview_of(survey)
     known = survey.recall(_FACTS)
@@ -193,6 +198,7 @@ def take_inventory(
         machine.repository,
         machine.top,
         {path: places.of(path) for one in skill_files for path in one.paths},
+        {path: seen[one.real_path] for one in skill_files for path in one.paths},
         survey,
     )
     if cache_folder is not None:
@@ -236,49 +242,7 @@ def _is_skill_file(skill_file: SkillFile) -> bool:
     return skill_file.file_name == SKILL_FILE and (not skill_file.broken or skill_file.broken == skill_file.path)
 
 
-# Where to look ------------------------------------------------------------------------------------
-
-
-def _machine(environment: Environment, settings: Settings) -> tuple[MachineRoots, tuple[Diagnostic, ...]]:
-    """Return where skills may be besides the roots of hosts, and the problems of finding that out."""
-    standard = find_profile(DEFAULT_PROFILE)
-    own = resolve_roots(standard, environment, settings, trust="all")
-    plugins = resolve_roots(standard._replace(roots=_plugin_rules()), environment, settings, trust="all")
-    plugin_roots = [root._replace(kind="user", source="plugin") for root in plugins.roots]
-    misspelt = [
-        Root(miss.path, files.real_path(miss.path), "user", "user", "misspelt", "follow", trusted=True)
-        for miss in (misspelt_roots(environment.home) if environment.home else ())
-        if miss.rename and files.kind_at(files.real_path(miss.path)) == "folder"
-    ]
-    repository = find_repository(environment.cwd, standard.markers)
-    top = _walked(environment, repository) if repository else None
-    roots = (*plugin_roots, *own.roots, *misspelt)
-    return MachineRoots(roots, top, repository), (*own.problems, *plugins.problems)
-
-
-def _plugin_rules() -> tuple[RootRule, ...]:
-    profiles = (*HOSTS.values(), *SYSTEMS.values())
-    return tuple(dict.fromkeys(rule for profile in profiles for rule in profile.roots if rule.plugin_list))
-
-
-def _plugin_lists(environment: Environment) -> list[str]:
-    """Return the files that say where plugins are, also where a variable moves them."""
-    if environment.home is None:
-        return []
-    found: dict[str, None] = {}
-    for profile in (find_profile(DEFAULT_PROFILE), *HOSTS.values(), *SYSTEMS.values()):
-        for rule in _plugin_rules():
-            for path in (rule.plugin_list, rule.plugins.markets if rule.plugins else None):
-                if path is not None:
-                    found[below_home(path, profile.moved, environment)] = None
-    return list(found)
-
-
-def _walked(environment: Environment, repository: str) -> str | None:
-    """Return the folder to walk: the repository, or the working directory if the home folder lies in the repository."""
-    home = files.real_path(environment.home) if environment.home else None
-    folders = (files.real_path(repository), files.real_path(environment.cwd))
-    return next((folder for folder in folders if home is None or not files.is_inside(home, folder)), None)
+# Places -------------------------------------------------------------------------------------------
 
 
 class _Places:
@@ -334,7 +298,7 @@ class _Places:
 
 
 class _Fact(NamedTuple):
-    """What was read of one skill: its problems, and its tree if `has_tree`.
+    """The facts about one skill: its problems, and its tree if `has_tree`.
 
     `signature` stands for the stamps of all files in its folder; it is empty if they cannot tell.
     """
@@ -535,25 +499,30 @@ def _keep_files(found: Inventory, folder: str, environment: Environment, setting
     """Remember the paths of all files for other views, unless that is done already or the disk proves nothing."""
     survey = found.survey
     custom = settings.custom_directories
-    if survey.packed is not None or known_machine_files(folder, environment, custom) is not None:
+    if known_machine_files(folder, environment, custom) is not None:
         return
+    # Of a survey that was kept the state of the disk is known, and only the rest has to be looked at.
+    record = survey.scan.record if survey.packed is None else ScanRecord(time.time_ns())
     absent = [root.path for root in survey.roots if not root.exists]
     absent += _absent_markers(environment.cwd)
     for root in survey.roots:
         if root.exists and root.real_path != root.path:
-            _depend_on(root.path, survey.scan.record)
-    for path in _plugin_lists(environment):
+            _depend_on(root.path, record)
+    for path in plugin_lists(environment):
         if files.kind_at(path) is None:
             absent.append(path)
         else:
-            _depend_on(path, survey.scan.record)
+            _depend_on(path, record)
     contents = {one.real_path for one in survey.skill_files}
     real = [root.real_path for root in survey.roots if root.real_path]
-    state = survey.scan.record.state([*real, found.walked or "/"], without=contents, most=OUTSIDE_STAMPS)
-    if state is None:
+    state = record.state([*real, found.walked or "/"], without=contents, most=OUTSIDE_STAMPS)
+    if state is not None and survey.packed is not None:
+        state = survey.packed.state.without(contents).joined(state)
+    if state is None or state.size > OUTSIDE_STAMPS:
         return
+    names = {path: skill.name for skill in found.skills for path in (skill.path, *skill.copies)}
     rows = [
-        (found.place_of(one.path), sorted({*one.paths, one.real_path}))
+        (found.place_of(one.path), sorted({*one.paths, one.real_path}), names[one.path])
         for one in survey.skill_files
         if _is_skill_file(one)
     ]

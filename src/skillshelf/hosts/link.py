@@ -70,7 +70,7 @@ def apply_plan(plan: LinkPlan, survey: Survey) -> tuple[LinkPlan, Survey]:
     for remark in plan.remarks:
         note(remark)
     carry_out(plan.changes, environment)
-    if all(action.kind == "remove" for action in plan.actions):
+    if all(action.kind in ("remove", "forget") for action in plan.actions):
         return plan, survey
     survey = take_survey(environment, list(HOSTS))
     judged = [(action, _unseen(action, survey)) for action in plan.actions]
@@ -187,10 +187,10 @@ def remove(
             carry_out(plan.changes, survey.environment)
         except OSError as error:
             problem = f"not removed: {(error.strerror or str(error)).lower()}"
-    results = [
-        HostLinkResult(one.host, "nothing" if problem else "removed", one.path, problem or one.reason)
-        for one in plan.actions
-    ]
+    results = []
+    for one in plan.actions:
+        how: Literal["removed", "kept", "nothing"] = "kept" if one.kind == "forget" else "removed"
+        results.append(HostLinkResult(one.host, "nothing" if problem else how, one.path, problem or one.reason))
     results += [HostLinkResult(one.host, "kept", one.path, one.detail) for one in plan.unchanged]
     results += [HostLinkResult(one.host, "nothing", one.path, one.reason) for one in plan.refused]
     missing = [host for host in hosts if host not in {result.host for result in results}]

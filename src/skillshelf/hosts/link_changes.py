@@ -10,13 +10,11 @@ from typing import Literal
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.core import files
-from skillshelf.core.console import note
 from skillshelf.core.disk_writes import (
     make_folder,
     make_link,
     make_parents,
     move,
-    remove,
     remove_empty,
     remove_folder,
     remove_link,
@@ -32,6 +30,7 @@ from skillshelf.hosts.link_records import (
     PendingChange,
     UnusableRecords,
     locked_state,
+    move_manifest,
     place_of,
     read_state,
     with_manifests,
@@ -52,12 +51,16 @@ __all__ = [
 
 
 class LinkChange(NamedTuple):
-    """One link or copy to make, to replace or to remove: the record before and after, and the files of a copy."""
+    """One link or copy to make, to replace or to remove: the record before and after, and the files of a copy.
+
+    With `forgets` only the record goes: what is at the path now is somebody else's.
+    """
 
     path: str
     before: LinkRecord | None
     after: LinkRecord | None
     contents: CopyContents | None = None
+    forgets: bool = False
 
 
 class LinksChanged(SkillError):
@@ -105,8 +108,7 @@ def carry_out(changes: Sequence[LinkChange], environment: Environment) -> None:
         pending = PendingChange(os.getpid(), False, steps, folders)
         write_state(environment, state._replace(pending=pending))
         for manifest in manifests:
-            remove(manifest)
-            note(f"moved the records in {manifest} to your state folder")
+            move_manifest(manifest, environment)
         try:
             for change, step in zip(real, steps, strict=True):
                 _take(change, step)
@@ -152,16 +154,19 @@ def _refuse_changed(change: LinkChange, state: LinkState) -> None:
     stands = how_it_stands(change.path, change.before) if change.before is not None else "gone"
     if change.before is None and files.kind_at(change.path) is not None:
         stands = "foreign"
-    if known == change.before and _is_about_records(change):
+    if known == change.before and _is_about_records(change) and not (change.forgets and stands == "as-made"):
         return
     # A folder above may have become a link, which leads elsewhere.
-    if known != change.before or stands not in ("as-made", "gone") or place_of(change.path) != change.path:
+    is_other = known != change.before or change.forgets or place_of(change.path) != change.path
+    if is_other or stands not in ("as-made", "gone"):
         raise LinksChanged(f"{change.path} changed meanwhile; nothing was done, run the command again")
 
 
 def _is_about_records(change: LinkChange) -> bool:
-    """Return true if a change leaves the disk as it is: only the hosts or the source of a record are others."""
+    """Return true if a change leaves the disk as it is: a record goes, or only its hosts or its source are others."""
     before, after = change.before, change.after
+    if change.forgets:
+        return True
     if before is None or after is None or before._replace(hosts=after.hosts, source=after.source) != after:
         return False
     return files.kind_at(change.path) is not None

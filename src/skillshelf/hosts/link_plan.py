@@ -10,6 +10,7 @@ from typing import Literal
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
+from skillshelf.config.settings import load_system_policy
 from skillshelf.core import files
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
@@ -19,6 +20,7 @@ from skillshelf.hosts.fixes import fix_for, link_command, needs_placement
 from skillshelf.hosts.link_changes import LinkChange, how_it_stands, why_kept
 from skillshelf.hosts.link_records import LinkRecord, place_of, read_state, record_at, with_manifests
 from skillshelf.hosts.placement import (
+    Obstacle,
     Placement,
     copies_of,
     copy_state,
@@ -27,9 +29,11 @@ from skillshelf.hosts.placement import (
     link_name,
     own_kind,
     placement_for,
+    policy_refusal,
     readers_ignoring_safeguard,
     real_root,
     why_copy,
+    why_not_copied,
 )
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import SkillFile, Survey
@@ -44,6 +48,7 @@ __all__ = [
     "copies_for",
     "plan_links",
     "plan_removal",
+    "removable_names",
     "skills_to_link",
 ]
 
@@ -54,7 +59,7 @@ class LinkAction(NamedTuple):
     Hosts `in_doubt` saw the skill and may not see it then.
     """
 
-    kind: Literal["link", "copy", "update", "remove"]
+    kind: Literal["link", "copy", "update", "remove", "forget"]
     skill: str
     host: str
     source: str
@@ -148,9 +153,13 @@ def plan_links(
     unchanged: list[UnchangedLink] = []
     refused: list[LinkRefusal] = []
     remarks: list[str] = []
+    system = load_system_policy(survey.environment)
     for skill_files in skills:
         planned: list[tuple[Placement, LinkAction]] = []
         for host in sorted(hosts, key=_follows_links):
+            if system.files and (denied := policy_refusal(skill_files[0], host, system)):
+                refused.append(LinkRefusal(link_name(skill_files[0]), host, denied))
+                continue
             planner = _PairPlanner(skill_files, host, survey, force=force, one_of_a_name=one_of_a_name)
             taken = next((one for one in actions if (one.skill, one.host) == (planner.name, host)), None)
             if taken is not None:
@@ -271,9 +280,9 @@ class _PairPlanner:
         """Return a new link or copy, if the host will see the skill then."""
         survey = self.survey
         placement = placement_for(self.skill_file, survey.hosts[self.host], survey)
-        if isinstance(placement, str):
-            reason = f"{placement}: move it away and try again" if placement else "the host has no folder for a link"
-            return self._refused(reason)
+        if isinstance(placement, Obstacle):
+            what = placement.what
+            return self._refused(f"{what} and try again" if what else "the host has no folder for a link")
         if self.one_of_a_name and (other := self._namesake()) is not None:
             return self._refused(f"it sees another skill of this name, {survey.short(other)}: rename one of them")
         if warning := self._safeguard(placement):
@@ -321,6 +330,8 @@ class _PairPlanner:
 
     def _contents(self) -> CopyContents | str:
         """Return the files for a copy, or why they cannot be read."""
+        if obstacle := why_not_copied(self.skill_file, self.survey).what:
+            return f"{obstacle} and try again"
         try:
             return read_contents(os.path.dirname(self.skill_file.path), self.skill_file.real_path)
         except OSError as error:
@@ -398,7 +409,8 @@ def _count(contents: CopyContents) -> str:
 def plan_removal(names: Sequence[str] | None, hosts: Sequence[str], survey: Survey) -> LinkPlan:
     """Plan the removal of what was made for these hosts in their roots: of some names, or of all.
 
-    A root of the project that is reached by a link out of it belongs to somebody else.
+    The record of something that somebody else has replaced is forgotten, and what is there stays. A root of the project
+    that is reached by a link out of it belongs to somebody else.
     """
     actions: list[LinkAction] = []
     unchanged: list[UnchangedLink] = []
@@ -416,14 +428,31 @@ def plan_removal(names: Sequence[str] | None, hosts: Sequence[str], survey: Surv
             change = LinkChange(record.path, record, record._replace(hosts=left))
             detail = f"{', '.join(left)} {need} it"
             unchanged += [UnchangedLink(name, host, record.path, detail, change) for host in mine]
+        elif how_it_stands(record.path, record) == "foreign":
+            change = LinkChange(record.path, record, None, forgets=True)
+            actions += [_removal("forget", record, host, _FOREIGN, change) for host in mine]
         elif reason := why_kept(record):
             refused += [LinkRefusal(name, host, reason, record.path) for host in mine]
         else:
             detail = "" if files.kind_at(record.path) is not None else "it was already gone"
             change = LinkChange(record.path, record, None)
-            source = record.source or ""
-            actions += [LinkAction("remove", name, host, source, record.path, detail, change) for host in mine]
+            actions += [_removal("remove", record, host, detail, change) for host in mine]
     return LinkPlan(tuple(actions), tuple(unchanged), tuple(refused))
+
+
+_FOREIGN = "what is there now is not what skillshelf made; it stays"
+
+
+def _removal(
+    kind: Literal["remove", "forget"], record: LinkRecord, host: str, reason: str, change: LinkChange
+) -> LinkAction:
+    return LinkAction(kind, os.path.basename(record.path), host, record.source or "", record.path, reason, change)
+
+
+def removable_names(hosts: Sequence[str], survey: Survey) -> list[str]:
+    """Return the names of all that is recorded in the roots of these hosts."""
+    roots = dict.fromkeys(root.path for host in hosts for root in survey.hosts[host].roots)
+    return sorted({os.path.basename(record.path) for record in _records_in(roots, survey)})
 
 
 def _records_in(roots: Iterable[str], survey: Survey) -> list[LinkRecord]:

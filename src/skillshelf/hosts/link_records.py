@@ -2,19 +2,21 @@
 
 Only what a record describes, and what is still as it was made, is ever replaced or removed. Versions 0.1 and 0.2 kept
 a manifest beside the links; it is read like a record, and its entries move here with the next change in its folder.
+A copy of it stays in the state folder, where no version control sees it.
 """
 
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Literal
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core import files
 from skillshelf.core.console import note
-from skillshelf.core.disk_writes import locked_within, make_own_folder, remove, replace_file
+from skillshelf.core.disk_writes import locked_within, make_own_folder, remove, replace_file, write_new
 from skillshelf.core.environment import Environment, user_state_folder
 from skillshelf.core.limits import CONFIG_BYTES, RECORDS_BYTES
 from skillshelf.core.records import NamedTuple
@@ -30,7 +32,9 @@ __all__ = [
     "LinkStep",
     "PendingChange",
     "UnusableRecords",
+    "links_settled",
     "locked_state",
+    "move_manifest",
     "place_of",
     "read_records",
     "read_state",
@@ -216,7 +220,7 @@ def _record_of(path: str, entry: Any) -> LinkRecord | None:
 def with_manifests(state: LinkState, roots: Iterable[str]) -> tuple[LinkState, list[str]]:
     """Return the state with the entries of the manifests in these folders, and the manifests.
 
-    The caller removes them once the state is written. One that cannot be read is no manifest, and stays.
+    The caller moves them away once the state is written. One that cannot be read is no manifest, and stays.
     """
     manifests = []
     for root in dict.fromkeys(files.real_path(root) for root in roots):
@@ -229,6 +233,25 @@ def with_manifests(state: LinkState, roots: Iterable[str]) -> tuple[LinkState, l
         made = [folder for record in new for folder in _folders_of(record.path, path)]
         state = state._replace(links=(*state.links, *new), folders=tuple(dict.fromkeys((*state.folders, *made))))
     return state, manifests
+
+
+def move_manifest(manifest: str, environment: Environment) -> None:
+    """Keep a copy of a manifest in the state folder, and remove the manifest; its entries are in the state by now."""
+    from hashlib import sha256
+
+    folder = f"{os.path.dirname(records_path(environment) or '')}/manifests"
+    try:
+        data = files.read_file(manifest, limit=CONFIG_BYTES, links="never") or b""
+        name = sha256(files.path_bytes(manifest) + b"\0" + data).hexdigest()[:16]
+        make_own_folder(folder)
+        # One that is there has the same bytes, of the same place.
+        with suppress(FileExistsError):
+            write_new(f"{folder}/{name}.json", data)
+    except OSError as error:
+        note(f"{manifest} stays: it cannot be copied to {folder}: {(error.strerror or str(error)).lower()}")
+        return
+    remove(manifest)
+    note(f"moved the records in {manifest} to your state folder; the old file is {folder}/{name}.json")
 
 
 def _folders_of(place: str, manifest: str) -> Iterator[str]:
@@ -254,21 +277,64 @@ def _folders_of(place: str, manifest: str) -> Iterator[str]:
 # Writing ------------------------------------------------------------------------------------------
 
 
+_HELD: ContextVar[str] = ContextVar("held", default="")
+"""The file of records whose lock is held by whoever asks."""
+
+
+@contextmanager
+def links_settled(environment: Environment) -> Iterator[None]:
+    """Let no other process change links meanwhile, so that what is planned can be done; raise if one never ends.
+
+    A user whose state folder cannot be written can change no links; the change itself says so.
+    """
+    path = records_path(environment)
+    if path is None or path == _HELD.get():
+        yield
+        return
+    with suppress(UnusableRecords):
+        # An older file is migrated when it is read, under the same lock.
+        read_state(environment)
+    with ExitStack() as stack:
+        with suppress(OSError):
+            make_own_folder(os.path.dirname(path))
+            stack.enter_context(_lock(path))
+        yield
+
+
+@contextmanager
+def _lock(path: str) -> Iterator[None]:
+    """Hold the lock of a file of records; say that it waits if that takes long."""
+
+    def say() -> None:
+        note(f"waiting for another skillshelf that changes links, at most {_LOCK_SECONDS:.0f} seconds")
+
+    with locked_within(f"{path}.lock", _LOCK_SECONDS, say=say) as held:
+        if not held:
+            reason = f"another program has held {path}.lock for {_LOCK_SECONDS:.0f} seconds"
+            raise SkillError(f"nothing was done: {reason}; run the command again when it has ended")
+        token = _HELD.set(path)
+        try:
+            yield
+        finally:
+            _HELD.reset(token)
+
+
 @contextmanager
 def locked_state(environment: Environment) -> Iterator[LinkState]:
     """Hold the lock of the records and yield them; raise if they cannot be used, or if the lock is not to be had."""
     path = records_path(environment)
     if path is None:
         raise ConfigurationError("there is no home folder for the records of links; name one with --home")
+    if path == _HELD.get():
+        yield read_state(environment)
+        return
     try:
         make_own_folder(os.path.dirname(path))
     except OSError as error:
         raise _not_written(path, error) from None
     # An older file is migrated when it is read, under the same lock.
     read_state(environment)
-    with locked_within(f"{path}.lock", _LOCK_SECONDS) as held:
-        if not held:
-            raise SkillError(f"{path} cannot be written: another program holds its lock")
+    with _lock(path):
         yield read_state(environment)
 
 

@@ -13,10 +13,26 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.errors import SkillError
 from skillshelf.hosts.copy_contents import contents_at
 from skillshelf.hosts.link_changes import finish_pending, has_source, how_it_stands, remove_recorded
-from skillshelf.hosts.link_records import LinkRecord, LinkState, locked_state, read_state, with_manifests, write_state
+from skillshelf.hosts.link_records import (
+    LinkRecord,
+    LinkState,
+    locked_state,
+    place_of,
+    read_state,
+    with_manifests,
+    write_state,
+)
 from skillshelf.hosts.placement import project_of
 
-__all__ = ["MADE_STATES", "MadeLink", "MadeState", "forget_records", "made_links", "remove_made_links"]
+__all__ = [
+    "MADE_STATES",
+    "MadeLink",
+    "MadeState",
+    "forget_records",
+    "is_forgettable",
+    "made_links",
+    "remove_made_links",
+]
 
 MadeState = Literal["current", "stale", "modified", "dangling", "orphan", "gone", "foreign"]
 
@@ -106,13 +122,18 @@ def _remove_alone(record: LinkRecord, environment: Environment) -> str:
 def forget_records(environment: Environment) -> str:
     """Remove the file of records if it names no link and no copy; return why it stays, or an empty text.
 
-    What is left in it then are folders that others use by now.
+    What is left in it then are folders that others use by now, and places that somebody has put something else in.
     """
     finish_pending(environment)
     if read_state(environment) == LinkState():
         return ""
     with locked_state(environment) as state:
-        if state.links or state.pending is not None:
+        if state.pending is not None or any(not is_forgettable(MadeLink(one, _state(one))) for one in state.links):
             return "it names links or copies that are left"
         write_state(environment, LinkState())
     return ""
+
+
+def is_forgettable(made: MadeLink) -> bool:
+    """Return whether a record is of no use: something else is at its place, which is still where it was."""
+    return made.state == "foreign" and place_of(made.path) == made.path

@@ -33,7 +33,7 @@ __all__ = [
     "survey_key",
 ]
 
-_FORMAT = 2
+_FORMAT = 3
 """The format of the sections. Raise it whenever a disk gives other sections than before within one version."""
 
 _FOUND: Mapping[str, Any] = {"candidate": Candidate, "repeat": Repeat, "filtered": Filtered, "diagnostic": Diagnostic}

@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
+from skillshelf.catalog.build_context import ban_on
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
+from skillshelf.config.system_policy import SystemPolicy, host_refusal
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.records import NamedTuple
@@ -21,6 +23,7 @@ from skillshelf.hosts.verdict import ignores_safeguard
 
 __all__ = [
     "CopyState",
+    "Obstacle",
     "Placement",
     "copied_from",
     "copies_of",
@@ -30,12 +33,14 @@ __all__ = [
     "link_name",
     "own_kind",
     "placement_for",
+    "policy_refusal",
     "project_of",
     "readers_ignoring_safeguard",
     "real_root",
     "source_of",
     "sources",
     "why_copy",
+    "why_not_copied",
 ]
 
 
@@ -80,6 +85,18 @@ class Placement(NamedTuple):
         return f"{self.root}/{self.name}"
 
 
+class Obstacle(NamedTuple):
+    """Why there is no place for a link or copy, and what to do first; both are empty if the host has no root for it."""
+
+    reason: str = ""
+    step: str = ""
+
+    @property
+    def what(self) -> str:
+        """The reason and the step in one text."""
+        return f"{self.reason}: {self.step}" if self.reason else ""
+
+
 _LONGEST_NAME = 200
 """The bytes of a declared name that can be a folder, and leave room for the ends of temporary names."""
 
@@ -92,31 +109,56 @@ def link_name(skill_file: SkillFile) -> str:
     return declared if plain and is_short and not declared.startswith(".") else skill_file.folder
 
 
-def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Placement | str:
-    """Return the best place for a link or copy that a host reads, or the reason why there is none.
+def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Placement | Obstacle:
+    """Return the best place for a link or copy that a host reads, or why there is none.
 
     Preferred are the folder beside the skill, then one that no host reads that would ignore the author's safeguard,
-    then the one that most hosts read. The reason is empty if the host has no suitable root at all.
+    then the one that most hosts read.
     """
     roots = _roots_beside(skill_file, host, survey.environment)
     inside = [root for root in roots if not leads_out(root, survey.environment)]
+    if roots and not inside:
+        real = real_root(roots[0].path, roots[0].label)
+        return Obstacle(f"{survey.short(roots[0].path)} is behind a link out of this project, to {real}", _MOVE)
+    not_copied = why_not_copied(skill_file, survey)
+    usable = [root for root in inside if not not_copied.reason or _how(skill_file, root, host.profile) == "link"]
+    if inside and not usable:
+        return not_copied
     ignoring = Counter(label for one in _hosts_ignoring_safeguard(skill_file) for label in _labels(one))
     readers = Counter(
         label for one in HOSTS.values() for rule in one.roots for label in dict.fromkeys(rule.paths)
     )  # A link goes where it serves the most hosts.
     for root in sorted(
-        inside, key=lambda root: (root.base != skill_file.base, ignoring[root.label], -readers[root.label])
+        usable, key=lambda root: (root.base != skill_file.base, ignoring[root.label], -readers[root.label])
     ):
         placement = Placement(root.path, link_name(skill_file), _how(skill_file, root, host.profile), root.label)
         if _is_free(placement, skill_file, survey.environment):
             return placement
-    if inside:
-        path = f"{inside[0].path}/{link_name(skill_file)}"
-        return f"{survey.short(path)} is {_description(path, survey)}"
-    if roots:
-        real = real_root(roots[0].path, roots[0].label)
-        return f"{survey.short(roots[0].path)} is behind a link out of this project, to {real}"
-    return ""
+    if not usable:
+        return Obstacle()
+    path = f"{usable[0].path}/{link_name(skill_file)}"
+    return Obstacle(f"{survey.short(path)} is {_description(path, survey)}", _MOVE)
+
+
+_MOVE = "move it away"
+
+
+def why_not_copied(skill_file: SkillFile, survey: Survey) -> Obstacle:
+    """Return why a skill of the project is not copied: a link in it leads to a file that is none of its project.
+
+    A repository that was cloned could otherwise have any file of the user's copied into itself. What is below a root
+    that some host reads is a skill anyway.
+    """
+    real_path, environment = skill_file.real_path, survey.environment
+    if skill_file.kind != "project" or real_path in skill_file.paths:
+        return Obstacle()
+    own = [root for root in survey.roots if root.kind == "user" and root.real_path]
+    is_own = any(path.startswith(f"{root.path}/") for root in own for path in skill_file.paths)
+    folders = (project_of(environment), *(root.real_path or "" for root in own))
+    if is_own or any(files.is_inside(real_path, folder) for folder in folders):
+        return Obstacle()
+    reason = f"{survey.short(skill_file.path)} is behind a link out of this project, to {real_path}, and is not copied"
+    return Obstacle(reason, "replace the link with the file itself")
 
 
 def _roots_beside(skill_file: SkillFile, host: HostScan, environment: Environment) -> list[Root]:
@@ -252,3 +294,16 @@ def copy_state(copy: SkillFile, source: SkillFile, environment: Environment) -> 
     # A copy that we make holds no link: one that is there was put there.
     is_same = contents is not None and not contents.left_out and record is not None and is_as_made(contents, record)
     return "stale" if is_same else "modified"
+
+
+def policy_refusal(skill_file: SkillFile, host: str | None, system: SystemPolicy) -> str | None:
+    """Return why the system policy lets nobody give a skill to a host; None if it does not forbid that."""
+    if system.problem:
+        return f"the system policy cannot be used: {system.problem}"
+    if host is not None and (by := host_refusal(system, host)):
+        return f"the system policy does not allow this host ({by})"
+    name, real_path = link_name(skill_file), skill_file.real_path
+    for path in skill_file.paths:
+        if by := ban_on(system, name, path, real_path, os.path.dirname(real_path), declared=skill_file.declared):
+            return f"the system policy forbids this skill ({by})"
+    return None

@@ -38,13 +38,15 @@ def walk_repository(
     known: Collection[str],
     record: ScanRecord,
     most: int = REPOSITORY_FOLDERS,
+    here: str = "",
 ) -> RepositoryFolders:
     """Return what lies in the first folders below `top`, a real path in a repository; `known` roots are not entered.
 
-    `labels` are the paths of roots below the folder they belong to, such as those of hosts in a project. `record` takes
-    in all that the result depends on.
+    The folder `here` is entered although git ignores it: whoever stands there means what lies there. `labels` are the
+    paths of roots below the folder they belong to, such as those of hosts in a project. `record` takes in all that the
+    result depends on.
     """
-    return _RepositoryWalk(repository, labels, known, record, most).run(top)
+    return _RepositoryWalk(repository, labels, known, record, most).run(top, here)
 
 
 class _RepositoryWalk:
@@ -63,8 +65,10 @@ class _RepositoryWalk:
         self.packages_left = 0
         self.effort = _Effort()
 
-    def run(self, top: str) -> RepositoryFolders:
+    def run(self, top: str, here: str) -> RepositoryFolders:
         waiting = deque([(top, self._rules_above(top))])
+        if self._is_left_out(here, top):
+            waiting.append((here, self._rules_above(here)))
         while waiting and self.left > 0 and self.effort.left > 0:
             path, rules = waiting.popleft()
             kinds = self._listed(path)
@@ -79,6 +83,18 @@ class _RepositoryWalk:
             message += "" if self.effort.left > 0 else ", as its ignore files have too many patterns"
             self.found.problems.append(Diagnostic(self.repository, "walk-limit", message))
         return self.found
+
+    def _is_left_out(self, here: str, top: str) -> bool:
+        """Return whether a folder below the top is not reached by the walk, because it or one above it is ignored."""
+        if here == top or not files.is_inside(here, top) or _GIT in here[len(top) :].split("/"):
+            return False
+        folder, rules = top, self._rules_above(top)
+        for name in here[len(top) :].strip("/").split("/"):
+            rules = (*rules, self._rules_in(folder, f"{folder}/{_IGNORE}"))
+            folder = f"{folder.rstrip('/')}/{name}"
+            if name == _PACKAGES or _is_ignored(folder, rules):
+                return True
+        return False
 
     def _listed(self, path: str) -> Mapping[str, files.Kind]:
         """Return the entries of a folder by name, in order; nothing if it cannot be read."""

@@ -9,7 +9,7 @@ from typing import Literal
 from skillshelf.catalog.discovery import SKILL_FILE, Repeat, is_text_path
 from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
 from skillshelf.catalog.facts import Facts
-from skillshelf.catalog.rules import name_of
+from skillshelf.catalog.rules import name_of, prevents_list
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.catalog.shared_scan import ProfileWalk, SharedScan, read_head_at
 from skillshelf.config.hosts import HOSTS
@@ -31,6 +31,7 @@ __all__ = [
     "census_roots",
     "census_walk",
     "declared_in",
+    "matters_to_names_alone",
     "order_key",
     "skill_file_at",
     "take_census",
@@ -119,11 +120,15 @@ EVERYTHING_ON_MACHINE = EVERYTHING._replace(max_directories=REPOSITORY_FOLDERS)
 
 
 class MachineRoots(NamedTuple):
-    """Where to look for skills besides the roots of hosts: in further roots, and below `top` in the repository."""
+    """Where to look for skills besides the roots of hosts: in further roots, and below `top` in the repository.
+
+    `here` is the working directory, which is walked even if git ignores it.
+    """
 
     roots: tuple[Root, ...]
     top: str | None
     repository: str | None
+    here: str = ""
 
 
 def census_roots(resolved: Iterable[Roots], machine: MachineRoots | None = None, home: str | None = None) -> list[Root]:
@@ -242,7 +247,7 @@ def _add_repository(census: Census, machine: MachineRoots, known: Collection[str
     rules = [rule for host in HOSTS.values() for rule in host.roots if rule.kind == "project"]
     labels = {path for rule in rules for path in rule.paths}
     record = census.scan.record
-    walk = walk_repository(machine.top, repository, labels=labels, known=known, record=record)
+    walk = walk_repository(machine.top, repository, labels=labels, known=known, record=record, here=machine.here)
     packages = []
     for path in walk.roots:
         label = next((label for label in sorted(labels) if path.endswith(f"/{label}")), "skills")
@@ -330,11 +335,16 @@ def skill_file_at(path: str) -> SkillFile | None:
 # Names --------------------------------------------------------------------------------------------
 
 
+_PREVENTS_LISTS = "\0no list"
+"""What stands among the names for a file because of which some host lists no skill; no folder can have this name."""
+
+
 class NameIndex:
     """The files by every name that some host may give them.
 
     Which name a host gives to a file depends on how it parses the file; the index has all of them, so that the files
-    that can have one name in common are found without the catalogs of all hosts.
+    that can have one name in common are found without the catalogs of all hosts. It also knows the files because of
+    which a host lists no skill, whatever their names.
     """
 
     def __init__(
@@ -346,6 +356,7 @@ class NameIndex:
         self._facts = facts
         self.skill_files = skill_files
         self._readings = _name_readings()
+        self._strict = [profile for profile in HOSTS.values() if _may_list_nothing(profile)]
         self.positions = self._all_positions() if positions is None else positions
         self.files = {skill_file.real_path: skill_file for skill_file in skill_files}
 
@@ -386,7 +397,16 @@ class NameIndex:
         """Return the real paths of all files that may have one of these names."""
         return frozenset(skill_file.real_path for name in names for skill_file in self.named(name))
 
+    def preventing(self, profile: Profile) -> frozenset[str]:
+        """Return the real paths of all files that matter to every skill of a host: it may list none because of them."""
+        return self.rivals((_PREVENTS_LISTS,)) if _may_list_nothing(profile) else frozenset()
+
     def _possible(self, skill_file: SkillFile) -> frozenset[str]:
+        names, candidate = self._possible_names(skill_file), skill_file.candidate()
+        is_obstacle = any(prevents_list(self._facts.document(candidate, host).fields, host) for host in self._strict)
+        return names | {_PREVENTS_LISTS} if is_obstacle else names
+
+    def _possible_names(self, skill_file: SkillFile) -> frozenset[str]:
         folders = {os.path.basename(os.path.dirname(path)) for path in (*skill_file.paths, skill_file.path)}
         candidate = skill_file.candidate()
         plain = self._facts.plain(candidate)
@@ -396,6 +416,15 @@ class NameIndex:
         read = [(self._facts.document(candidate, profile).fields, profile) for profile in self._readings]
         names = {name_of(fields, folder, profile) for fields, profile in read for folder in folders}
         return frozenset((*folders, *names, skill_file.declared))
+
+
+def matters_to_names_alone(profile: Profile, changed: Collection[str]) -> bool:
+    """Return whether a change of files with these names matters to no file of other names in the list of a host."""
+    return _PREVENTS_LISTS not in changed or not _may_list_nothing(profile)
+
+
+def _may_list_nothing(profile: Profile) -> bool:
+    return any(one.otherwise == "no-list" for one in profile.types)
 
 
 def _name_readings() -> list[Profile]:

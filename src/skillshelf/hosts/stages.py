@@ -227,6 +227,8 @@ def _remarks(case: FileOnHost, skill: CatalogSkill) -> Iterator[StageVerdict]:
         yield StageVerdict("description-cut", cut)
     if losers := state.losers.get(skill.path):
         yield StageVerdict("shadows", f"takes precedence over {case.survey.short(losers[0])}")
+    if dropped := _dropped(case):
+        yield StageVerdict("visible", f"{dropped}, perhaps this one")
 
 
 def _lost_to_budget(case: FileOnHost, skill: CatalogSkill) -> str:
@@ -235,12 +237,20 @@ def _lost_to_budget(case: FileOnHost, skill: CatalogSkill) -> str:
     if not (size.cut or size.unsure):
         return ""
     if profile.overflow == "drop-least-used":
-        lost = f"{len(size.cut)} to {len(size.cut | size.unsure)}" if size.unsure else str(len(size.cut))
-        return f"{_room(profile)}: {lost} of {size.entries} descriptions are dropped, the least used first"
+        return f"{_dropped(case)}, this one unless it is used more" if skill.path in size.cut else ""
     effect = "shortened" if profile.overflow == "shorten" else "dropped"
     if skill.path in size.cut:
         return f"{_room(profile)}: the description is {effect}"
     return f"{_room(profile)}: the description may be {effect}" if skill.path in size.unsure else ""
+
+
+def _dropped(case: FileOnHost) -> str:
+    """Return how many descriptions a host drops that keeps those of the skills in use; empty if it drops none."""
+    size = case.state.size()
+    if case.profile.overflow != "drop-least-used" or not (size.cut or size.unsure):
+        return ""
+    lost = f"{len(size.cut)} to {len(size.cut | size.unsure)}" if size.unsure else str(len(size.cut))
+    return f"{_room(case.profile)}: {lost} of {size.entries} descriptions are dropped, the least used first"
 
 
 def _room(profile: Profile) -> str:
@@ -281,6 +291,16 @@ def _untrusted(case: FileOnHost) -> StageVerdict | None:
                         "unknown", f"cannot tell whether it trusts this folder: {problem.message}", path
                     )
             return StageVerdict("untrusted", f"until you trust this folder (~/{case.profile.trust_file})", path)
+    return None
+
+
+def _without_list(case: FileOnHost) -> StageVerdict | None:
+    """Judge a file of a host that lists nothing while another file has a value that it cannot read."""
+    fields = [one.field for one in case.profile.types if one.otherwise == "no-list"]
+    for error in case.state.errors.values() if fields else ():
+        if error.rule == "field-type" and error.message.split("`")[1] in fields:
+            detail = f"in {case.survey.short(error.path)} {error.message}; until then it lists no skill"
+            return StageVerdict("unknown", detail, rule=error.rule)
     return None
 
 
@@ -365,6 +385,7 @@ def how_to_turn_on(verdict: Verdict, state: HostState) -> str:
 
 RULE_VERDICTS: Mapping[str, VerdictName] = {
     "bom": "bom",
+    "file-empty": "no-fence",
     "frontmatter-missing": "no-fence",
     "frontmatter-unclosed": "no-fence",
     "fence-blanks": "no-fence",
@@ -508,6 +529,7 @@ def _root_labels(host: str, kind: str) -> tuple[str, ...]:
 
 
 STAGES: tuple[Callable[[FileOnHost], StageVerdict | None], ...] = (
+    _without_list,
     _listed,
     _untrusted,
     _shadowed,

@@ -46,6 +46,7 @@ from skillshelf.hosts.skill_files import (
     census_roots,
     census_walk,
     declared_in,
+    matters_to_names_alone,
     order_key,
     skill_file_at,
     take_census,
@@ -260,6 +261,7 @@ class Survey(NamedTuple):
         scan = self.hosts[host]
         if not is_decided_by_name(scan):
             return self.state(host)
+        real_paths |= self.names.preventing(scan.profile)
         key = (host, real_paths)
         if key not in self.built:
             found = scan.walk.found(real_paths, self.names.files)
@@ -304,7 +306,10 @@ def _listed(row: tuple[Any, ...]) -> CatalogSkill:
 
 
 def is_decided_by_name(scan: HostScan) -> bool:
-    """Return whether only files of one name can affect each other in the list of a host, apart from its budget."""
+    """Return whether only files of one name can affect each other in the list of a host.
+
+    Apart from its budget, and from the files because of which it lists nothing.
+    """
     return scan.profile.collision_key == "exact" and not any(root.prefix for root in scan.roots)
 
 
@@ -388,7 +393,8 @@ def _updated(survey: Survey, update: UpdatedFiles, packed: PackedSurvey) -> Surv
     by_name = [
         host
         for host, scan in survey.hosts.items()
-        if is_decided_by_name(scan) and finds_known_files(scan.walk, update.names)
+        if is_decided_by_name(scan) and matters_to_names_alone(scan.profile, update.shared)
+        if finds_known_files(scan.walk, update.names)
     ]
     return survey._replace(
         skill_files=update.skill_files,
@@ -525,14 +531,23 @@ def _whole_list() -> ListSize:
 
 def size_of(skills: Sequence[CatalogSkill], profile: Profile, texts: TextSizes) -> ListSize:
     """Return how a list of these skills fits the budget of a host; `texts` keeps what was measured for others."""
-    size = catalog_size(skills, profile, Settings(), texts)
-    shown = visible_to_model(skills)
-    dropped = frozenset(skill.path for skill in shown[len(shown) - size.omitted :])
-    found = ListSize(size.chars, size.tokens, size.entries, frozenset(size.cut), dropped)
+    found = _size_within(profile.budget_chars, skills, profile, texts)
+    if found.cut and profile.budget_chars and profile.budget_unit == "token-lines":
+        # Some lines get one token more than others.
+        more = _size_within(profile.budget_chars + 4 * found.entries, skills, profile, texts)
+        found = found._replace(cut=found.cut & more.cut, unsure=found.cut - more.cut)
     if profile.budget_least is None:
         return found
-    least = size_of(skills, profile._replace(budget_chars=profile.budget_least, budget_least=None), texts)
-    return found._replace(unsure=(least.cut | least.dropped) - found.cut - found.dropped)
+    least = _size_within(profile.budget_least, skills, profile, texts)
+    return found._replace(unsure=(found.unsure | least.cut | least.dropped) - found.cut - found.dropped)
+
+
+def _size_within(most: int | None, skills: Sequence[CatalogSkill], profile: Profile, texts: TextSizes) -> ListSize:
+    """Return how a list fits a budget of so many characters."""
+    size = catalog_size(skills, profile._replace(budget_chars=most), Settings(), texts)
+    shown = visible_to_model(skills)
+    dropped = frozenset(skill.path for skill in shown[len(shown) - size.omitted :])
+    return ListSize(size.chars, size.tokens, size.entries, frozenset(size.cut), dropped)
 
 
 def _switched(catalog: Catalog, entered: Roots) -> dict[str, SettingEffect]:

@@ -82,7 +82,9 @@ def _state_with(
     """Return the state of a host that also found the new file at these paths, as far as it matters to that file."""
     scan = survey.hosts[host]
     replaced = (f"{placement.path}/", *(os.path.dirname(path) + "/" for path in paths))
-    among = _affected(new, original, placement, replaced, survey) if is_decided_by_name(scan) else None
+    among = None
+    if is_decided_by_name(scan):
+        among = _affected(new, original, placement, replaced, survey) | survey.names.preventing(scan.profile)
     found = [item for item in scan.walk.found(among, survey.names.files) if not f"{item.path}/".startswith(replaced)]
     roots = tuple(_created(root, placement) for root in scan.roots)
     entered = scan.entered._replace(roots=tuple(_created(root, placement) for root in scan.entered.roots))

@@ -14,7 +14,7 @@ from skillshelf.core.records import NamedTuple
 __all__ = ["EVENTS", "MEMBERS", "Event", "NotAnEvent", "parse_event", "payload_of", "plain", "type_of"]
 
 Mode = Literal["auto", "manual"]
-By = Literal["default", "rule", "user", "remembered", "nobody", "person", "author", "disabled", "failed"]
+By = Literal["default", "rule", "user", "remembered", "nobody", "person", "author", "disabled", "failed", "system"]
 
 
 class SessionStarted(NamedTuple):
@@ -33,6 +33,7 @@ class SessionStarted(NamedTuple):
     per_request: bool = False
     memory: Literal["session", "messages", "none"] = "session"
     tools: list[str] = []
+    system: list[dict[str, Any]] = []
 
 
 class SessionEnded(NamedTuple):
@@ -49,6 +50,8 @@ class SkillCatalogUpdated(NamedTuple):
     digest: str
     collisions: list[dict[str, Any]] = []
     inputs: str | None = None
+    listing: str | None = None
+    listed: list[dict[str, Any]] = []
 
 
 ANSWER_CUT = "answer-cut"
@@ -253,6 +256,17 @@ class ContextCompacted(NamedTuple):
     skills: list[str]
 
 
+class JournalContinued(NamedTuple):
+    """The journal was rotated: the first line of a new part. It belongs to no session."""
+
+    part: int
+    before: str
+    head: str | None = None
+    removed_part: int = 0
+    removed_seq: int | None = None
+    gap: bool = False
+
+
 Event = (
     SessionStarted
     | SkillCatalogUpdated
@@ -277,6 +291,7 @@ Event = (
     | SkillDeactivated
     | ContextCompacted
     | SessionEnded
+    | JournalContinued
 )
 """Any event of a session."""
 
@@ -294,10 +309,11 @@ MEMBERS: Mapping[str, str] = {
     "args_digest": "SHA-256 of the arguments as JSON, where they are too long to be recorded; replay then takes the "
     "decision from the journal",
     "artifacts": "files that hold an output whole: `path`, `bytes`, `digest`",
+    "before": "the file with the part before this one",
     "base_digest": "SHA-256 of what the host gave: its own prompt and the agents context; not compared by replay",
     "by": "the source of the decision: `default` (no rule applies), `rule`, `user` (answered a question), "
     "`remembered` (an earlier answer), `nobody` (no user to ask), `person` (a person ran the command), `author` (the "
-    "skill is closed to models), `disabled`, `failed` (the host could not ask)",
+    "skill is closed to models), `disabled`, `failed` (the host could not ask), `system` (the system policy)",
     "bytes": "the size of our part of the system prompt",
     "chunk": "a part of the output, as text",
     "client": "the client program, where a server knows it: its name and version",
@@ -318,11 +334,17 @@ MEMBERS: Mapping[str, str] = {
     "exit_code": "the exit status of a script; 0 for any other tool",
     "folder_digest": "in journals of 0.1: SHA-256 over all files below `scripts/`; `tree` replaces it",
     "frontmatter": "every field of the frontmatter, unknown ones included",
+    "gap": "true if, when rotation removed the oldest parts, others were already missing without a record",
+    "head": "the `sum` of the last line of the part before",
     "host": "true if a host made the call and passes the text on to its model",
     "inputs": "SHA-256 of the document with the inputs, in the folder by the journal, if they are kept: the catalog "
     "and the configuration, or the results of reads and searches of a call",
     "key": "the field of the frontmatter",
     "kind": "the rule of a warning; the subject of a proposal",
+    "listed": "the skills of the catalog by folder: `folder`, and `skills` as lists of a name, a mark of the "
+    "description and, unless it is `NAME/SKILL.md`, the file; only in a journal, where a process writes the same list "
+    "once into a file",
+    "listing": "the digest of `listed`, by which a later event of the same file refers to that list",
     "memory": "what decides that a text is still in the context: the `session` (also if the member is missing), the "
     "`messages` of each call, or nothing (`none`: every load is whole)",
     "mode": "`auto` for a call by a model, `manual` for an action of a person",
@@ -331,6 +353,7 @@ MEMBERS: Mapping[str, str] = {
     "omitted": "the number of skills that the budget left out of the catalog in the prompt",
     "missing": "parts of the sandbox that a script ran without",
     "output_bytes": "if the output was cut: the sizes of the whole standard output and standard error",
+    "part": "the number of this part of the journal, from 1",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
     "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",
@@ -339,6 +362,8 @@ MEMBERS: Mapping[str, str] = {
     "read_tool": "false if the host has no tool `read`, without which some profiles list no skills",
     "reason": "the reason why the script was stopped, if it was; of `tool_decided` the reason for the decision",
     "ref": "the reference under which the session keeps the text",
+    "removed_part": "the number of the last part that rotation removed",
+    "removed_seq": "the `seq` of the last line that was removed with it",
     "repeat": "true if the model already has this version",
     "restored": "true if the session continues a snapshot, which replay cannot repeat",
     "roots": "the folders that were searched; of `skill_catalog_updated` with `scope`, `exists` and `skills`",
@@ -346,6 +371,7 @@ MEMBERS: Mapping[str, str] = {
     "script": "the path of the script, relative to its skill",
     "size": "the size of the file in bytes",
     "subject": "the person or service that a server authenticated",
+    "system": "the files of the system policy, each with what it says",
     "text_bytes": "the size of the text that a model gets for this call",
     "text_digest": "SHA-256 of the text that a model gets for this call (for a person, of the same text); in an "
     "envelope `time_ms` counts as 0. Of `tool_failed`, of the message with its candidates",

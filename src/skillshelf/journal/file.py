@@ -6,8 +6,12 @@ ends.
 
 A complete line is never changed or removed. An incomplete line, left by a killed process or a full disk, was never
 reported as stored: it is moved to `<journal>.torn`, so that the next line begins at the start of a line.
+
+Rotation is one rename under the lock: whoever writes next creates a new file, whose first line continues the chain of
+the last part. A process that is killed in between leaves only parts, which the next writer continues.
 """
 
+import errno
 import os
 import threading
 import time
@@ -16,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Literal
 
 from skillshelf.core import files
-from skillshelf.core.disk_writes import is_at, lock, open_to_append, sync_folder, unlock
+from skillshelf.core.disk_writes import is_at, lock, move, open_to_append, remove, sync_folder, unlock
 from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_LOCK_SECONDS, JOURNAL_PROBLEMS, JOURNAL_SESSIONS
 from skillshelf.core.records import NamedTuple
 from skillshelf.journal.format import (
@@ -31,11 +35,27 @@ from skillshelf.journal.format import (
     seal,
     shortened,
 )
+from skillshelf.journal.parts import CONTINUED, Rotation, base_of, is_part, part_path, parts_of
 
-__all__ = ["Journal", "Line", "Problem", "Verification", "in_words", "read", "verify"]
+__all__ = [
+    "Journal",
+    "JournalCheck",
+    "Line",
+    "Once",
+    "Part",
+    "Problem",
+    "Verification",
+    "in_words",
+    "journals_in",
+    "read",
+    "verify",
+]
 
 _BLOCK = 1 << 16
 _TRIES = 100
+_OPEN_PARTS = 200
+_LISTED = 1_000
+_ENDING_BYTES = 512
 
 
 def _now_ms() -> int:
@@ -52,6 +72,33 @@ class _Tail(NamedTuple):
     end: int
     last: bytes | None
     torn: bytes
+
+
+class _Beginning(NamedTuple):
+    """The beginning of a new part: its first line, what follows it, and the parts that it says are removed."""
+
+    line: bytes
+    seq: int
+    prev: str
+    doomed: tuple[str, ...] = ()
+
+
+class Once(NamedTuple):
+    """A long member that is written once into each file by a process, and the digest of its value."""
+
+    member: str
+    digest: str
+
+
+class _Ending(NamedTuple):
+    """The offset after a line, and the last bytes of that line."""
+
+    offset: int
+    data: bytes
+
+
+_written_once: dict[tuple[int, int, str], _Ending] = {}
+"""The line with a value that is written once, by the device and inode of the file and the digest of the value."""
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -72,6 +119,7 @@ class Journal:
         fsync: Literal["never", "end", "always"] = "never",
         now_ms: Callable[[], int] = _now_ms,
         lock_seconds: float = JOURNAL_LOCK_SECONDS,
+        rotation: Rotation | None = None,
     ) -> None:
         self.path = os.path.abspath(path)
         self.session = session
@@ -81,12 +129,20 @@ class Journal:
         self._fsync = fsync
         self._now_ms = now_ms
         self._lock_seconds = lock_seconds
+        self._rotation = rotation
+        self._began: tuple[tuple[int, int], int] | None = None
         self._counting = threading.Lock()
         self._written = 0
         self._stopped: str | None = None
         self._closed = False
 
-    def append(self, type: str, payload: Mapping[str, Any]) -> str | None:  # noqa: A002 - the member is called so.
+    def append(
+        self,
+        type: str,  # noqa: A002 - the member is called so.
+        payload: Mapping[str, Any],
+        *,
+        once: Once | None = None,
+    ) -> str | None:
         """Append one event; return its `sum` if it was stored, else None."""
         if taken := sorted(RESERVED & payload.keys()):
             raise ValueError(f"the journal itself writes {', '.join(taken)}")
@@ -94,7 +150,7 @@ class Journal:
             raise ValueError("the journal is closed")
         head = {"session": plain(self.session), "type": plain(type)}
         try:
-            return self._add(head, plain(payload))
+            return self._add(head, plain(payload), once)
         except (OSError, ValueError) as error:
             self._lose(in_words(error))
             return None
@@ -114,24 +170,96 @@ class Journal:
             except OSError as error:
                 self.problem = self.problem or f"{self.path}: not forced to the disk: {in_words(error)}"
 
-    def _add(self, head: dict[str, Any], payload: dict[str, Any]) -> str:
+    def _add(self, head: dict[str, Any], payload: dict[str, Any], once: Once | None) -> str:
         if self._stopped:
             raise _Refused(self._stopped)
-        descriptor = _open_locked(self.path, self._lock_seconds)
-        try:
-            tail = _read_tail(descriptor)
-            if tail.torn:
-                self._set_aside(descriptor, tail)
-            seq, prev = _following(descriptor, tail)
-            line, total = self._line({**head, "seq": seq, "prev": prev, "ts_ms": self._now_ms()}, payload)
-            _write(descriptor, line + b"\n", tail.end)
-            self._written += 1
-            if self._fsync == "always":
-                unlock(descriptor)
-                self._force(descriptor)
-        finally:
-            os.close(descriptor)
+        for _ in range(_TRIES):
+            descriptor = _open_locked(self.path, self._lock_seconds)
+            try:
+                total = self._add_to(descriptor, head, payload, once)
+            finally:
+                os.close(descriptor)
+            if total is not None:
+                return total
+        raise _Refused("it is rotated repeatedly")
+
+    def _add_to(self, descriptor: int, head: dict[str, Any], payload: dict[str, Any], once: Once | None) -> str | None:
+        """Append an event to the open journal; return None if that was rotated instead."""
+        tail = _read_tail(descriptor)
+        if tail.torn:
+            self._set_aside(descriptor, tail)
+        begun = self._beginning() if tail.end == 0 else None
+        seq, prev = (begun.seq, begun.prev) if begun else _following(descriptor, tail)
+        if once and _has_value(descriptor, once):
+            payload = {name: value for name, value in payload.items() if name != once.member}
+        line, total = self._line({**head, "seq": seq, "prev": prev, "ts_ms": self._now_ms()}, payload)
+        if tail.end and self._is_due(descriptor, tail.end + len(line) + 1) and self._rotate(descriptor):
+            return None
+        data = (begun.line if begun else b"") + line + b"\n"
+        _write(descriptor, data, tail.end)
+        self._written += 1
+        if once and once.member in payload and len(_written_once) < _LISTED:
+            _written_once[_key(descriptor, once)] = _Ending(tail.end + len(data), data[-_ENDING_BYTES:])
+        if begun and begun.doomed:
+            _remove_parts(descriptor, begun.doomed)
+        if self._fsync == "always":
+            unlock(descriptor)
+            self._force(descriptor)
         return total
+
+    # Rotation ---------------------------------------------------------------------------------------
+
+    def _is_due(self, descriptor: int, size: int) -> bool:
+        """Return whether a new part is to begin before the file has this size."""
+        rotation = self._rotation
+        if rotation is None:
+            return False
+        if rotation.max_bytes is not None and size > rotation.max_bytes:
+            return True
+        if rotation.max_age_ms is None:
+            return False
+        status = os.fstat(descriptor)
+        if self._began is None or self._began[0] != (status.st_dev, status.st_ino):
+            first = _first_record(descriptor)
+            self._began = (status.st_dev, status.st_ino), first["ts_ms"] if first else self._now_ms()
+        return self._now_ms() - self._began[1] > rotation.max_age_ms
+
+    def _rotate(self, descriptor: int) -> bool:
+        """Give the journal the name of a part, under its lock; return False if that is not possible."""
+        try:
+            if self._fsync != "never":
+                os.fsync(descriptor)
+            # The lock keeps other writers from taking the same number.
+            number = max((number for number, _ in parts_of(self.path)), default=0) + 1
+            if not is_part(part_path(self.path, number)):
+                raise _Refused(f"part {number:,} would have too long a name")
+            move(self.path, part_path(self.path, number))
+        except OSError as error:
+            self._rotation = None
+            self._notify(f"not rotated: {in_words(error)}")
+            return False
+        return True
+
+    def _beginning(self) -> _Beginning | None:
+        """Return the beginning of a new part; None if no part is before it."""
+        parts = parts_of(self.path)
+        end = next(filter(None, (_end_of(path) for _, path in reversed(parts))), None)
+        if end is None:
+            return None
+        members: dict[str, Any] = {"part": parts[-1][0] + 1, "before": os.path.basename(end.path)}
+        if end.head:
+            members["head"] = end.head
+        if end.first.get("type") == CONTINUED:
+            members |= {name: end.first[name] for name in ("removed_part", "removed_seq", "gap") if name in end.first}
+        keep = self._rotation.keep if self._rotation else None
+        # Whatever else has the name of a part is not ours to remove.
+        own = [part for part in parts if _is_journal(part[1])] if keep else []
+        doomed = own[:-keep] if keep else []
+        if doomed:
+            members |= _removal(own, len(doomed), members)
+        head = {"session": "", "type": CONTINUED, "seq": end.seq, "prev": end.prev, "ts_ms": self._now_ms()}
+        opening, _ = seal({**plain(members), **head})
+        return _Beginning(opening + b"\n", end.seq + 1, digest_of(opening), tuple(path for _, path in doomed))
 
     def _line(self, head: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[bytes, str]:
         line, total = seal({**payload, **head})
@@ -181,6 +309,78 @@ class Journal:
     def _notify(self, message: str) -> None:
         with self._counting:
             self.notice = self.notice or f"{self.path}: {message}"
+
+
+def _key(descriptor: int, once: Once) -> tuple[int, int, str]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino, once.digest
+
+
+def _has_value(descriptor: int, once: Once) -> bool:
+    """Return whether this process wrote the value into the open file.
+
+    The line is looked at again, because a new file may have the inode of a removed one.
+    """
+    ending = _written_once.get(_key(descriptor, once))
+    if ending is None:
+        return False
+    return os.pread(descriptor, len(ending.data), ending.offset - len(ending.data)) == ending.data
+
+
+class _PartEnd(NamedTuple):
+    """The end of a part, for the one after it: the next `seq` and `prev`, the sum of its last line, its first line."""
+
+    path: str
+    seq: int
+    prev: str
+    head: str | None
+    first: Mapping[str, Any]
+
+
+def _end_of(path: str) -> _PartEnd | None:
+    """Return the end of a part; None for a file, a folder or anything else that only has the name of one."""
+    try:
+        with _open(path) as descriptor:
+            tail = _read_tail(descriptor)
+            if tail.end == 0:
+                return None
+            seq, prev = _following(descriptor, tail)
+            first = _first_record(descriptor) or {}
+    except OSError:
+        return None
+    line = parse_line(0, tail.last) if tail.last is not None else None
+    return _PartEnd(path, seq, prev, line.record["sum"] if line and line.record and not line.problem else None, first)
+
+
+def _first_record(descriptor: int) -> dict[str, Any] | None:
+    """Return the first event of an open file; None if its first line is none."""
+    data, _ = next(_raw_lines(descriptor, os.fstat(descriptor).st_size), (None, False))
+    return parse_line(1, data).record if data is not None else None
+
+
+def _removal(parts: list[tuple[int, str]], doomed: int, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that record the removal of the oldest parts.
+
+    A part that was already missing without a record must not pass for one that rotation removed.
+    """
+    firsts = []
+    for _, path in (parts[0], parts[doomed]):
+        with _open(path) as descriptor:
+            record = _first_record(descriptor)
+            firsts.append(record["seq"] if record else 0)
+    numbers = [number for number, _ in parts[: doomed + 1]]
+    removed = known.get("removed_seq", -1)
+    gap = firsts[0] - 1 > (removed if isinstance(removed, int) else -1)
+    gap = gap or numbers != list(range(numbers[0], numbers[0] + len(numbers)))
+    return {"removed_part": parts[doomed - 1][0], "removed_seq": firsts[1] - 1, **({"gap": True} if gap else {})}
+
+
+def _remove_parts(descriptor: int, paths: tuple[str, ...]) -> None:
+    """Remove parts, oldest first, once the record of their removal is on the disk."""
+    with suppress(OSError):
+        os.fsync(descriptor)
+        for path in paths:
+            remove(path)
 
 
 def in_words(error: Exception) -> str:
@@ -255,7 +455,8 @@ def _following(descriptor: int, tail: _Tail) -> tuple[int, str]:
     _require_journal(descriptor, tail)
     if tail.last is None:
         raise _Refused("its last line is longer than JOURNAL_LINE_BYTES; choose another file")
-    return sum(1 for _ in _raw_lines(descriptor, tail.end)), digest_of(tail.last)
+    first = _first_record(descriptor)
+    return (first["seq"] if first else 0) + sum(1 for _ in _raw_lines(descriptor, tail.end)), digest_of(tail.last)
 
 
 def _require_journal(descriptor: int, tail: _Tail) -> None:
@@ -276,23 +477,86 @@ def _require_journal(descriptor: int, tail: _Tail) -> None:
 
 
 def read(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Iterator[Line]:
-    """Yield the lines of a journal, broken ones with their problem.
+    """Yield the lines of a journal and of its parts, numbered as one file, broken ones with their problem.
 
     Lines that are appended meanwhile are left out. Raise OSError if the file cannot be read.
     """
-    with _open(path) as descriptor:
-        tail = _tail_at_rest(descriptor, lock_seconds)
-        number = broken = 0
-        for data, whole in _raw_lines(descriptor, tail.end):
-            number += 1
-            line = parse_line(number, data) if data is not None else Line(number, None, _TOO_LONG, whole=whole)
-            yield line
-            broken += line.problem is not None
-            if broken > JOURNAL_PROBLEMS:
-                yield Line(number + 1, None, f"the rest is not read: more than {JOURNAL_PROBLEMS:,} lines are broken")
-                return
-        if tail.torn:
-            yield Line(number + 1, None, f"the line breaks off after {len(tail.torn):,} bytes", whole=False)
+    number = broken = 0
+    with ExitStack() as opened:
+        for file, descriptor in _open_parts(path, opened):
+            tail = _tail_at_rest(descriptor, lock_seconds)
+            for data, whole in _raw_lines(descriptor, tail.end):
+                number += 1
+                line = parse_line(number, data) if data is not None else Line(number, None, _TOO_LONG, whole=whole)
+                yield line._replace(file=file)
+                broken += line.problem is not None
+                if broken > JOURNAL_PROBLEMS:
+                    rest = f"the rest is not read: more than {JOURNAL_PROBLEMS:,} lines are broken"
+                    yield Line(number + 1, None, rest, file=file)
+                    return
+            if tail.torn:
+                number += 1
+                problem = f"the line breaks off after {len(tail.torn):,} bytes"
+                yield Line(number, None, problem, whole=False, file=file)
+
+
+def _open_parts(path: str, opened: ExitStack) -> Iterator[tuple[str, int]]:
+    """Yield the name and an open descriptor of each part of a journal, oldest first, then of the journal itself.
+
+    Many are opened before the first is read: rotation may remove the oldest meanwhile.
+    """
+    if files.kind_at(path) == "link":
+        # The parts are where the journal is written.
+        path = files.real_path(path)
+    for _ in range(_TRIES):
+        with ExitStack() as attempt:
+            names, last = _parts_now(path, attempt)
+            try:
+                early = [_opened(name, attempt) for name in names[:_OPEN_PARTS]]
+            except FileNotFoundError:
+                continue
+            opened.push(attempt.pop_all())
+            break
+    else:
+        raise _Refused("it is rotated repeatedly")
+    yield from zip(names[:_OPEN_PARTS], early, strict=True)
+    for name in names[_OPEN_PARTS:]:
+        with _open(name) as descriptor:
+            yield name, descriptor
+    if last is not None:
+        yield path, last
+
+
+def _parts_now(path: str, opened: ExitStack) -> tuple[list[str], int | None]:
+    """Return the parts of a journal, and a descriptor of the journal, which may be missing if there are parts."""
+    if is_part(path):
+        return [], _opened(path, opened)
+    for _ in range(_TRIES):
+        with ExitStack() as attempt:
+            try:
+                last = _opened(path, attempt)
+            except FileNotFoundError:
+                last = None
+            names = [name for _, name in parts_of(path) if _may_be_file(name)]
+            if last is None and not names:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            # It may have become a part before the parts were listed.
+            if not names or last is None or is_at(files.real_path(path), last):
+                opened.push(attempt.pop_all())
+                return names, last
+    raise _Refused("it is rotated repeatedly")
+
+
+def _may_be_file(path: str) -> bool:
+    """Return whether something is no folder, pipe or device; what is gone by now may have been a file."""
+    kind = files.kind_at(path)
+    return kind in (None, "file") or (kind == "link" and files.kind_at(files.real_path(path)) == "file")
+
+
+def _opened(path: str, opened: ExitStack) -> int:
+    descriptor = files.open_to_read(path)
+    opened.callback(os.close, descriptor)
+    return descriptor
 
 
 _TOO_LONG = f"longer than JOURNAL_LINE_BYTES ({JOURNAL_LINE_BYTES:,})"
@@ -335,11 +599,60 @@ def _raw_lines(descriptor: int, end: int) -> Iterator[tuple[bytes | None, bool]]
         yield None, False
 
 
+def journals_in(path: str, levels: int = 4) -> list[str]:
+    """Return the journals in a folder and the folders in it, by name; of a file, the file itself.
+
+    A file in a folder counts if its first line is an event, a link in it never does: it would be counted twice. Raise
+    OSError if there is nothing at the path.
+    """
+    if files.kind_at(files.real_path(path)) != "folder":
+        if files.kind_at(path) is None and not parts_of(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return [path]
+    descriptor = files.open_folder(files.real_path(path))
+    try:
+        entries = files.entries_in(descriptor)
+    finally:
+        os.close(descriptor)
+    found: dict[str, None] = {}
+    for name, is_folder in entries:
+        inner = f"{path}/{name}"
+        if is_folder and levels > 1:
+            with suppress(OSError):
+                found |= dict.fromkeys(journals_in(inner, levels - 1))
+        elif not is_folder and base_of(inner) not in found and files.kind_at(inner) != "link" and _is_journal(inner):
+            found[base_of(inner)] = None
+    return list(found)
+
+
+def _is_journal(path: str) -> bool:
+    try:
+        with _open(path) as descriptor:
+            return _first_record(descriptor) is not None
+    except OSError:
+        return False
+
+
 # Verifying ----------------------------------------------------------------------------------------
 
 
+class Part(NamedTuple):
+    """A file of a rotated journal: the number of its lines, and the `seq` of the first."""
+
+    file: str
+    lines: int
+    first_seq: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return self._asdict()
+
+
 class Verification(NamedTuple):
-    """The result of verifying every line of a journal."""
+    """The result of verifying every line of a journal, with its parts if it was rotated.
+
+    `removed_parts` is the number of the last part that rotation removed, with a record of it.
+    """
 
     file: str
     ok: bool
@@ -349,41 +662,119 @@ class Verification(NamedTuple):
     problems: tuple[Problem, ...]
     head: str | None
     open_end: bool
+    parts: tuple[Part, ...] = ()
+    removed_parts: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as `log verify --json` prints it."""
-        return {**self._asdict(), "problems": [problem.to_dict() for problem in self.problems]}
+        parts = [part.to_dict() for part in self.parts]
+        return {**self._asdict(), "problems": [problem.to_dict() for problem in self.problems], "parts": parts}
+
+
+class JournalCheck:
+    """Verifies a journal line by line; a part `alone` may begin anywhere."""
+
+    def __init__(self, alone: bool = False) -> None:
+        self.parts = _Parts()
+        self.torn: list[Problem] = []
+        self.chain = Chain()
+        self._alone = alone
+
+    def add(self, line: Line) -> None:
+        """Add the next line."""
+        self.parts.add(line)
+        if not line.whole:
+            self.torn.append(Problem(line.number, None, "torn", line.problem or ""))
+        elif not self.chain.full:
+            self.chain.add(line)
+
+    def problems(self) -> list[Problem]:
+        """Return what is wrong with the lines so far."""
+        start = self.parts.may_begin_at(alone=self._alone)
+        return [*self.chain.problems(start), *self.parts.problems(), *self.torn]
 
 
 def verify(path: str, head: str | None = None) -> Verification:
     """Verify that each line is unchanged and in its place; with a `head`, that its line still exists."""
-    chain, sessions = Chain(), _Sessions()
-    lines, last, torn = 0, None, None
+    check, sessions = JournalCheck(is_part(path)), _Sessions()
+    lines, last = 0, None
     wanted = head.lower().removeprefix("sha256:") if head else None
     found = wanted is None
     for line in read(path):
+        check.add(line)
         if not line.whole:
-            torn = Problem(line.number, None, "torn", line.problem or "")
             continue
         lines = line.number
-        chain.add(line)
         found = found or (line.record is not None and line.record["sum"] == wanted)
         if line.record and not line.problem:
             last = line.record
             sessions.add(line.record)
-        if chain.full:
+        if check.chain.full:
             break
-    problems = [*chain.problems(), *([torn] if torn else [])]
-    if chain.full:
+    problems, parts = check.problems(), check.parts
+    if check.chain.full:
         problems.append(Problem(lines, None, "edited", "too many problems; the lines after this were not read"))
     elif not found:
         seq = last["seq"] + 1 if last else 0
         detail = f"no line has the sum {head}: the end was cut off, or that line was changed"
         problems.append(Problem(lines + 1, seq, "cut", detail))
-    total = last["sum"] if last else None
     return Verification(
-        path, not problems, lines, len(sessions.ended), torn is not None, tuple(problems), total, sessions.are_open
+        path,
+        not problems,
+        lines,
+        len(sessions.ended),
+        bool(check.torn),
+        tuple(parts.placed(problem) for problem in problems),
+        last["sum"] if last else None,
+        sessions.are_open,
+        tuple(parts.found) if len(parts.found) > 1 or parts.removed_part else (),
+        parts.removed_part,
     )
+
+
+class _Parts:
+    """The files of a journal while it is verified, and the removals of parts that it records."""
+
+    def __init__(self) -> None:
+        self.found: list[Part] = []
+        self.removed_part = 0
+        self._removed_seq = -1
+        self._gaps: list[Line] = []
+
+    def add(self, line: Line) -> None:
+        """Count a line of a part."""
+        record = line.record if line.problem is None else None
+        if not self.found or self.found[-1].file != line.file:
+            self.found.append(Part(line.file, 0, record["seq"] if record else None))
+        self.found[-1] = self.found[-1]._replace(lines=self.found[-1].lines + 1)
+        if record is None or record["type"] != CONTINUED:
+            return
+        part, seq = record.get("removed_part"), record.get("removed_seq")
+        if isinstance(part, int) and isinstance(seq, int):
+            self.removed_part, self._removed_seq = part, seq
+        if record.get("gap") is True:
+            self._gaps.append(line)
+
+    def may_begin_at(self, *, alone: bool) -> int:
+        """Return the highest `seq` that the first line may have; a part that is verified alone begins anywhere."""
+        return 2**64 if alone else self._removed_seq + 1
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield a problem if rotation found parts that were missing without a record."""
+        for line in self._gaps[:1]:
+            detail = "when rotation removed the oldest parts, others were already missing without a record"
+            yield Problem(line.number, line.record["seq"] if line.record else None, "removed", detail)
+
+    def placed(self, problem: Problem) -> Problem:
+        """Return a problem of a journal with several files with its file, and its line there."""
+        if len(self.found) < 2:
+            return problem
+        line = problem.line
+        for part in self.found[:-1]:
+            if line <= part.lines:
+                return problem._replace(file=part.file, line_in_file=line)
+            line -= part.lines
+        return problem._replace(file=self.found[-1].file, line_in_file=line)
 
 
 class _Sessions:
@@ -394,6 +785,8 @@ class _Sessions:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Count an event of a session."""
+        if record["type"] == CONTINUED:
+            return
         # A digest, since a name in an untrusted file may be as long as a line.
         name = bytes.fromhex(digest_of(record["session"].encode("utf-8", "surrogatepass")))
         if name in self.ended or len(self.ended) < JOURNAL_SESSIONS:

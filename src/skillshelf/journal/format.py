@@ -42,13 +42,14 @@ _MOST_DIGITS = 20
 
 
 class Line(NamedTuple):
-    """A line of a journal; a broken line has a `problem` and possibly no record."""
+    """A line of a journal; a broken line has a `problem` and possibly no record. `file` is the part that holds it."""
 
     number: int
     record: dict[str, Any] | None
     problem: str | None
     digest: str = ""
     whole: bool = True
+    file: str = ""
 
 
 def digest_of(data: bytes) -> str:
@@ -185,16 +186,22 @@ Kind = Literal["edited", "removed", "reordered", "torn", "cut"]
 
 
 class Problem(NamedTuple):
-    """A problem at a line, by its current number, with the `seq` that is concerned if known."""
+    """A problem at a line, by its current number, with the `seq` that is concerned if known.
+
+    In a journal with parts `line` counts over all of them; `file` and `line_in_file` say where it is.
+    """
 
     line: int
     seq: int | None
     kind: Kind
     detail: str
+    file: str = ""
+    line_in_file: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return self._asdict()
+        """The JSON form; one file needs no name."""
+        members = self._asdict()
+        return members if self.file else {name: members[name] for name in ("line", "seq", "kind", "detail")}
 
 
 class _UnbrokenLines(NamedTuple):
@@ -253,12 +260,15 @@ class Chain:
                 self._runs[-1:] = [kept, inserted]
         self._runs.append(_UnbrokenLines(line.number, seq, 1, prev, line.digest, prev))
 
-    def problems(self) -> list[Problem]:
-        """Return all problems in the order of the lines."""
+    def problems(self, may_begin_at: int = 0) -> list[Problem]:
+        """Return all problems in the order of the lines; the first line may have a `seq` up to `may_begin_at`."""
         kept = _in_place(self._runs)
+        start = _START
+        if kept and 0 < kept[0].seq <= may_begin_at:
+            start = _START._replace(seq=kept[0].seq - 1, digest=kept[0].prev)
         moved = [run for run in self._runs if run not in kept]
         found = [*self._edited(kept), *_reordered(kept, moved)]
-        for before, run in zip([_START, *kept], kept, strict=False):
+        for before, run in zip([start, *kept], kept, strict=False):
             between = sum(before.last_line < line.number < run.line for line in self._broken)
             found += _between(before, run, between, moved)
         return sorted(found)

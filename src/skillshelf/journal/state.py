@@ -1,9 +1,8 @@
-"""Compute the state of a session and usage statistics from events."""
+"""Compute the state of a session from its events."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from skillshelf.core.limits import JOURNAL_NAMES, JOURNAL_SESSIONS
 from skillshelf.core.records import NamedTuple
 from skillshelf.journal.events import (
     ContextCompacted,
@@ -21,9 +20,8 @@ from skillshelf.journal.events import (
     ToolFailed,
     ToolStarted,
 )
-from skillshelf.journal.format import Line, digest_of
 
-__all__ = ["OpenCalls", "SessionState", "Usage", "count_usage", "state_of"]
+__all__ = ["SessionState", "state_of"]
 
 
 class SessionState(NamedTuple):
@@ -172,166 +170,3 @@ _STEPS: Mapping[type, Callable[[_Builder, Any], None]] = {
     ToolFailed: _Builder.tool_ended,
     SessionEnded: _Builder.ended,
 }
-
-
-OTHERS = "(others)"
-_NAME_CHARS = 256
-_ENDS = ("tool_ended", "tool_failed")
-
-
-class OpenCall(NamedTuple):
-    """A running tool call: the tool, its start, and its skill as far as known."""
-
-    tool: str
-    began_ms: int
-    skill: str | None
-
-
-class OpenCalls:
-    """The open calls of a journal, to relate each event to its call and skill; events come in order."""
-
-    def __init__(self) -> None:
-        self._open: dict[tuple[str, str], OpenCall] = {}
-        self._current: dict[str, str] = {}
-
-    def follow(self, record: Mapping[str, Any]) -> tuple[OpenCall | None, str | None]:
-        """Return the call that an event belongs to, and the skill that it concerns."""
-        session, kind = record["session"], record["type"]
-        if kind == "tool_decided":
-            # A tool of the host: it belongs to no call of ours.
-            return None, None
-        if kind == "tool_started":
-            call = OpenCall(_text(record.get("name")) or "?", record["ts_ms"], _skill_in(record.get("args")))
-            self._begin(session, str(record.get("tool_id")), call)
-            return call, call.skill
-        identity = _text(record.get("tool_id")) or self._current.get(session, "")
-        open_call = self._open.get((session, identity))
-        name = None if kind.startswith("tool_") else _text(record.get("name"))
-        if open_call and name and open_call.skill != name:
-            # The arguments may name a path or nothing; the resolved skill counts.
-            open_call = self._open[session, identity] = open_call._replace(skill=name)
-        if kind in _ENDS:
-            self._open.pop((session, identity), None)
-            self._current.pop(session, None)
-        return open_call, name or (open_call.skill if open_call else None)
-
-    def _begin(self, session: str, identity: str, call: OpenCall) -> None:
-        if len(self._open) >= JOURNAL_NAMES:
-            # Thousands of calls that never ended: the oldest will not end any more.
-            del self._open[next(iter(self._open))]
-        if len(self._current) >= JOURNAL_NAMES:
-            del self._current[next(iter(self._current))]
-        self._open[session, identity] = call
-        self._current[session] = identity
-
-
-def _skill_in(args: object) -> str | None:
-    """Return the skill that the arguments of a call name."""
-    if not isinstance(args, Mapping):
-        return None
-    for key in ("name", "skillName"):
-        if name := _text(args.get(key)):
-            return name
-    for key in ("uri", "path"):
-        address = _text(args.get(key)) or ""
-        if address.startswith("skill://"):
-            return address.removeprefix("skill://").partition("/")[0] or None
-    return None
-
-
-def _text(value: object) -> str | None:
-    return value[:_NAME_CHARS] if isinstance(value, str) and value else None
-
-
-# Counting -----------------------------------------------------------------------------------------
-
-SKILL_COUNTS = ("auto", "manual", "repeated", "loaded", "read", "denied", "calls", "failed")
-TOOL_COUNTS = ("calls", "failed", "denied")
-_SIZES = ("total_ms", "longest_ms", "bytes")
-
-
-class Usage(NamedTuple):
-    """The use of skills and tools in a journal, most used first."""
-
-    events: int
-    sessions: int
-    broken: int
-    skills: list[dict[str, Any]]
-    tools: list[dict[str, Any]]
-
-
-def count_usage(lines: Iterable[Line], *, session: str = "") -> Usage:
-    """Count the use of skills and tools, of all sessions or of those whose name begins with `session`."""
-    calls, skills, tools = OpenCalls(), _Rows(SKILL_COUNTS), _Rows(TOOL_COUNTS)
-    sessions: set[str] = set()
-    events = broken = 0
-    for line in lines:
-        broken += line.problem is not None
-        record = line.record
-        if record is None or not record["session"].startswith(session):
-            continue
-        events += 1
-        if len(sessions) < JOURNAL_SESSIONS:
-            sessions.add(digest_of(record["session"].encode()))
-        call, skill = calls.follow(record)
-        if skill:
-            _count(skills, skill, record, call)
-        tool = call.tool if call else _text(record.get("tool"))
-        if tool:
-            _count(tools, tool, record, call)
-    return Usage(events, len(sessions), broken, skills.sorted_by("auto", "manual", "calls"), tools.sorted_by("calls"))
-
-
-class _Rows:
-    """Counts by name and kind."""
-
-    def __init__(self, counts: Sequence[str]) -> None:
-        self._rows: dict[str, dict[str, int]] = {}
-        self._counts = counts
-
-    def add(self, name: str, what: str, number: int = 1) -> None:
-        """Add to a count if these rows have it."""
-        row = self._row(name)
-        if what == "longest_ms":
-            row[what] = max(row[what], number)
-        elif what in row:
-            row[what] += number
-
-    def _row(self, name: str) -> dict[str, int]:
-        if name not in self._rows and len(self._rows) >= JOURNAL_NAMES:
-            name = OTHERS
-        return self._rows.setdefault(name, dict.fromkeys((*self._counts, *_SIZES), 0))
-
-    def sorted_by(self, *counts: str) -> list[dict[str, Any]]:
-        """Return one row for each name, sorted by the sum of these counts, then by name."""
-        rows: list[dict[str, Any]] = [{"name": name, **row} for name, row in self._rows.items()]
-        return sorted(rows, key=lambda row: (-sum(row[count] for count in counts), row["name"]))
-
-
-def _count(rows: _Rows, name: str, record: Mapping[str, Any], call: OpenCall | None) -> None:
-    kind = record["type"]
-    if kind in _COUNTED:
-        rows.add(name, _COUNTED[kind](record))
-    if kind in _ENDS and call:
-        took = _number(record.get("duration_ms")) or max(0, record["ts_ms"] - call.began_ms)
-        rows.add(name, "total_ms", took)
-        rows.add(name, "longest_ms", took)
-    chunk = record.get("chunk")
-    size = len(chunk.encode("utf-8", "replace")) if isinstance(chunk, str) else _number(record.get("size"))
-    rows.add(name, "bytes", size)
-
-
-_COUNTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "tool_started": lambda _: "calls",
-    "tool_failed": lambda record: "" if record.get("code") == "denied" else "failed",
-    "permission_decided": lambda record: "denied" if record.get("verdict") == "deny" else "",
-    "tool_decided": lambda record: "denied" if record.get("verdict") == "deny" else "",
-    "skill_loaded": lambda record: "loaded",
-    "skill_read": lambda record: "read",
-    "skill_invoked": lambda record: "repeated" if record.get("repeat") is True else str(record.get("mode")),
-}
-"""The count that an event of each type adds to; the empty text means none."""
-
-
-def _number(value: object) -> int:
-    return value if type(value) is int and value > 0 else 0

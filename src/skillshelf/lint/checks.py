@@ -6,6 +6,7 @@ placeholders and web addresses are not files. A miss is better here than a false
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from posixpath import join, normpath
 from urllib.parse import unquote
@@ -13,11 +14,13 @@ from urllib.parse import unquote
 from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.catalog.document import body as body_of
 from skillshelf.catalog.rules import description_of
+from skillshelf.catalog.tree import covered_entries
 from skillshelf.core import files
-from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, LISTED_ENTRIES, RESOURCE_BYTES
+from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import encoded_path, plural, visible
 from skillshelf.core.values import Finding
+from skillshelf.lint.security import folder_findings
 
 __all__ = [
     "FileFinding",
@@ -26,7 +29,10 @@ __all__ = [
     "description_findings",
     "page_of",
     "run_checks",
+    "security_checks",
     "skills_named",
+    "without_code",
+    "without_code_blocks",
 ]
 
 
@@ -47,7 +53,11 @@ _CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,300})\1(?!`)")
 
 def _prose(text: str) -> str:
     """Return the text of a page with empty lines instead of code blocks and comments; every line keeps its number."""
-    text = _without_comments(text)
+    return without_code_blocks(_without_comments(text))
+
+
+def without_code_blocks(text: str) -> str:
+    """Return the text of a page with empty lines instead of code blocks."""
     parts = []
     at = 0
     open_fences: list[str] = []
@@ -166,6 +176,11 @@ def _files_named(text: str) -> Iterator[Mention]:
                     yield Mention(path[1], number, span.start(2) + word.start() + path.start(1) + 1)
 
 
+def without_code(text: str) -> str:
+    """Return the text of a page with blanks and empty lines instead of code; all else stays in its place."""
+    return _without_code(without_code_blocks(text))
+
+
 def _without_code(line: str) -> str:
     return _CODE_SPAN.sub(lambda span: " " * len(span[0]), line) if "`" in line else line
 
@@ -223,7 +238,7 @@ class SkillPage(NamedTuple):
     """A SKILL.md with its frontmatter, its body, and the open folder that contains it.
 
     `body` is the body as it is in the file; `text` is its text, with empty lines instead of code blocks and comments,
-    and `lines` its lines. Its first line is line `start` of the file.
+    and `lines` its lines. Its first line is line `start` of the file; `data` is the whole file.
     """
 
     document: ParsedFrontmatter
@@ -232,6 +247,7 @@ class SkillPage(NamedTuple):
     body: bytes
     text: str
     start: int
+    data: bytes = b""
 
     @property
     def lines(self) -> list[str]:
@@ -250,7 +266,7 @@ def page_of(data: bytes, document: ParsedFrontmatter, *, directory: str, folder:
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     start = data.count(b"\n", 0, len(data) - len(body)) + 1
-    return SkillPage(document, directory, folder, body, _prose(text), start)
+    return SkillPage(document, directory, folder, body, _prose(text), start, data)
 
 
 def run_checks(page: SkillPage) -> Iterator[FileFinding]:
@@ -307,7 +323,7 @@ def description_findings(document: ParsedFrontmatter, directory: str) -> Iterato
 def _cut(line: str, number: int) -> Iterator[FileFinding]:
     """Yield a finding for an unquoted value that continues after ` #`; an intended comment has only a few words."""
     plain = _PLAIN.match(line) if "#" in line else None
-    if plain and len(plain[2].split()) > _COMMENT_WORDS:
+    if plain and len(plain[2].split()) > _COMMENT_WORDS and not plain[2].lstrip("# \t").startswith("skillshelf:"):
         message = "YAML reads the rest of this line as a comment; quote the description"
         yield _finding("description-cut", message, number, plain.start(2) + 1)
 
@@ -501,8 +517,28 @@ def _script(page: SkillPage, name: str) -> Iterator[FileFinding]:
         yield FileFinding(path, Finding("script-shebang", message, 1, 1))
 
 
+@lru_cache(maxsize=1)
+def _entries(folder: files.Folder) -> files.Tree:
+    """Return the entries of a skill; two checks need them, one after the other."""
+    return covered_entries(folder)
+
+
+def security_checks(page: SkillPage) -> Iterator[FileFinding]:
+    """Yield the findings of the security rules in all files of a skill."""
+    try:
+        entries = _entries(page.folder)
+    except OSError as error:
+        yield _finding("security-unchecked", f"the folder cannot be listed: {error.strerror}", 1, 1)
+        return
+    for one in folder_findings(page.folder, entries, {"SKILL.md": page.data}):
+        yield FileFinding(encoded_path(one.path), Finding(one.rule, one.message, one.line, one.column))
+
+
 def _file_names(page: SkillPage) -> Iterator[FileFinding]:
-    paths, _ = page.folder.files(LISTED_ENTRIES)
+    try:
+        paths = [*_entries(page.folder).files]
+    except OSError:
+        return
     odd = [path for path in paths if not (path.isascii() and path.isprintable()) or "\\" in path]
     for path in sorted(odd, key=files.path_bytes):
         shown = visible(encoded_path(path))
@@ -521,5 +557,6 @@ CHECKS: tuple[Check, ...] = (
     _size,
     _references,
     _scripts,
+    security_checks,
     _file_names,
 )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from skillshelf.catalog.document import (
@@ -23,12 +24,14 @@ from skillshelf.core.values import Finding
 from skillshelf.lint.portability import portability
 
 __all__ = [
+    "FIXERS",
     "CheckedDocument",
     "FixInput",
     "FixResult",
     "check_document",
     "fix_text",
     "is_valid_name",
+    "rename",
     "unified_diff",
     "why_not_fixed",
     "yaml_word",
@@ -36,19 +39,27 @@ __all__ = [
 
 
 class FixInput(NamedTuple):
-    """A file to fix; `name_source` is the name of its folder if the skill may take it."""
+    """A file to fix; `name_source` is the name of its folder if the skill may take it.
+
+    Without `renames` a skill that has a name keeps it.
+    """
 
     data: bytes
     directory: str
     profile: Profile
     name_source: str | None
+    renames: bool = True
 
 
 class FixResult(NamedTuple):
-    """The fixed bytes, and the new text of each line by the rule and the line of the finding it resolves."""
+    """The fixed bytes, and the new text of each line by the rule and the line of the finding it resolves.
+
+    `renamed` are those of the lines that give the skill another name.
+    """
 
     data: bytes
     lines: Mapping[tuple[str, int], str]
+    renamed: frozenset[tuple[str, int]] = frozenset()
 
 
 class _FixerResult(NamedTuple):
@@ -88,16 +99,22 @@ def check_document(document: ParsedFrontmatter, directory: str, profile: Profile
 
 
 def fix_text(
-    text: FixInput, *, only: frozenset[str] | None = None, checked: CheckedDocument | None = None
+    text: FixInput,
+    *,
+    only: frozenset[str] | None = None,
+    without: AbstractSet[str] = frozenset(),
+    checked: CheckedDocument | None = None,
 ) -> FixResult:
     """Apply every fix, or `only` those of some rules; a step counts only if its result can be verified.
 
-    `checked` is the document of this text, if it is known already.
+    No fix is applied that would also resolve a finding of the rules in `without`. `checked` is the document of this
+    text, if it is known already.
     """
     lines: dict[tuple[str, int], str] = {}
+    renamed: set[tuple[str, int]] = set()
     before = _checked(text) if checked is None else checked
     for rules, fixer in FIXERS:
-        is_selected = before.rules & rules and (only is None or rules <= only)
+        is_selected = before.rules & rules and (only is None or rules <= only) and not before.rules & rules & without
         step = fixer(text, before.document) if is_selected else None
         if step is None:
             continue
@@ -105,7 +122,8 @@ def fix_text(
         if _is_verified(step, text, before, after, rules):
             text, before = text._replace(data=step.data), after
             lines |= step.lines
-    return FixResult(text.data, lines)
+            renamed.update(step.lines if fixer is rename else ())
+    return FixResult(text.data, lines, frozenset(renamed))
 
 
 def _checked(text: FixInput) -> CheckedDocument:
@@ -205,6 +223,11 @@ def _name(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
     return _FixerResult(_with_block(text.data, "\n".join(lines)), fields, fixed)
 
 
+def rename(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
+    """Give a skill the name of its folder, if that may be done."""
+    return _name(text, document) if text.renames else None
+
+
 _PLAIN_NAME = re.compile(r"(?P<key>name[ \t]*:[ \t]*)(?P<value>[\w.+-]+)(?P<rest>[ \t]*)$", re.ASCII)
 
 
@@ -275,7 +298,8 @@ def _with_block(data: bytes, block: str) -> bytes:
 
 
 _YAML_RULES = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
-_NAME_RULES = frozenset({"name-missing", "name-type", "name-address", "name-length", "name-pattern", "name-directory"})
+_RENAMING_RULES = frozenset({"name-type", "name-address", "name-length", "name-pattern", "name-directory"})
+_NAME_RULES = _RENAMING_RULES | {"name-missing"}
 
 _BEHIND_YAML = frozenset({*_NAME_RULES, *_YAML_RULES, "description-length", "description-type", "field-type"})
 
@@ -287,7 +311,8 @@ FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
     (frozenset({"yaml"}), _reserved),
     (_YAML_RULES, _yaml_lines),
     (frozenset({"name-type"}), _quoted_name),
-    (_NAME_RULES, _name),
+    (frozenset({"name-missing"}), _name),
+    (_RENAMING_RULES, rename),
     (frozenset({"field-type"}), _hint),
 )
 _FIXED_RULES = frozenset[str]().union(*(rules for rules, _ in FIXERS))

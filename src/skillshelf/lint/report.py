@@ -12,19 +12,28 @@ from skillshelf.config.rules import RULES
 from skillshelf.core.console import PathDisplay, Screen, Style, as_json
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
+from skillshelf.lint.baseline import Comparison
 from skillshelf.lint.run import Change, CheckFinding, Level, Report
 
 __all__ = ["FORMATS", "ReportContext"]
 
 
 class ReportContext(NamedTuple):
-    """The recipient of a report: how to display paths, the screen, the profile, and the command that fixes findings."""
+    """The recipient of a report: how to display paths, the screen, the profile, and what to run next.
+
+    `checked_what` says what was checked if no path was given. `comparison` is there if a baseline was used;
+    `prune_command` takes out of it what is fixed.
+    """
 
     where: PathDisplay
     screen: Screen
     profile: Profile
     base: str
     fix_command: str = "skillshelf check --fix"
+    rename_command: str = "skillshelf check --fix=names"
+    prune_command: str = ""
+    checked_what: str = ""
+    comparison: Comparison | None = None
 
 
 Format = Callable[[Report, ReportContext], str]
@@ -82,14 +91,47 @@ def _summary(report: Report, reader: ReportContext) -> Iterator[str]:
     found = ", ".join(plural(count, _NOUNS[level]) for level, count in counts.items() if count) or "no findings"
     worst: Style = "red" if counts["error"] else "yellow" if counts["warning"] else "green"
     yield reader.screen.paint(f"{plural(report.checked, 'skill')} checked: {found}", worst)
+    if reader.checked_what:
+        yield visible(reader.checked_what)
+    yield from _left_out(report)
+    if reader.comparison is not None:
+        yield from _about_baseline(reader.comparison, reader)
     if report.fixed:
         written = sum(change.refusal is None for change in report.changes)
-        yield f"{plural(report.fixed, 'finding')} fixed in {plural(written, 'file')}"
+        yield f"{plural(report.fixed, 'finding')} fixed, {plural(written, 'file')} changed"
     refused = {change.path for change in report.changes if change.refusal}
-    if fixable := sum(finding.fix is not None and finding.path not in refused for finding in report.findings):
-        yield f"{fixable} can be fixed automatically: {visible(reader.fix_command)}"
+    fixable = [f for f in report.findings if f.fix is not None and f.path not in refused]
+    if safe := sum(not finding.renames for finding in fixable):
+        yield f"{safe} can be fixed automatically: {visible(reader.fix_command)}"
+    if renames := len(fixable) - safe:
+        yield f"{renames} by giving a skill the name of its folder: {visible(reader.rename_command)}"
     if not report.checked and not report.findings:
         yield "there are no skills here yet; create one with: skillshelf new NAME"
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    """Yield how much was found and is not shown."""
+    parts = {
+        "ignored by comments in the files": len(report.ignored),
+        "of rules that are switched off": report.left_out,
+        "of a lower severity": report.hidden,
+    }
+    if told := [f"{plural(count, 'finding')} {what}" for what, count in parts.items() if count]:
+        yield f"not shown: {', '.join(told)}"
+    if report.excluded:
+        yield f"not checked: {plural(report.excluded, 'skill')} that the configuration excludes"
+
+
+def _about_baseline(found: Comparison, reader: ReportContext) -> Iterator[str]:
+    name = visible(reader.where.short(found.path))
+    if found.written is not None:
+        yield f"{name} written: {plural(found.written, 'finding')} known from now on"
+        return
+    yield f"compared with {name}: {plural(len(found.known), 'known finding')}, {len(found.new)} new"
+    if fixed := sum(found.fixed.values()):
+        verb, which = ("is", "it") if fixed == 1 else ("are", "them")
+        take_out = f"to take {which} out: {visible(reader.prune_command)}"
+        yield f"{plural(fixed, 'finding')} of the baseline {verb} fixed; {take_out}"
 
 
 # Programs -----------------------------------------------------------------------------------------
@@ -97,7 +139,18 @@ def _summary(report: Report, reader: ReportContext) -> Iterator[str]:
 
 def json_report(report: Report, reader: ReportContext) -> str:
     """Return the report as one line of JSON."""
-    return as_json(report.to_dict())
+    findings = [{**f.to_dict(), "relative": _inside(f.path, reader.base)} for f in report.findings]
+    ignored = {"comments": len(report.ignored), "rules": report.left_out, "severity": report.hidden}
+    return as_json(
+        {
+            "checked": report.checked,
+            "findings": findings,
+            "fixed": report.fixed,
+            "ignored": ignored,
+            "excluded": report.excluded,
+            "baseline": reader.comparison.to_dict() if reader.comparison is not None else None,
+        }
+    )
 
 
 _SARIF_LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "info": "note"}
@@ -105,7 +158,8 @@ _SARIF_LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "i
 
 def sarif_report(report: Report, reader: ReportContext) -> str:
     """Return the report in SARIF 2.1.0, the exchange format of code hosts and editors."""
-    rules = sorted({finding.rule for finding in report.findings})
+    results = [*_sarif_states(report, reader.comparison)]
+    rules = sorted({finding.rule for finding, _ in results})
     driver = {
         "name": "skillshelf",
         # Not an import: the package itself is above this module in the import rules.
@@ -116,10 +170,21 @@ def sarif_report(report: Report, reader: ReportContext) -> str:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"uri": f"{_address(reader.base.rstrip('/'))}/"}},
-        "results": [_sarif_result(finding, rules, reader.base) for finding in report.findings],
+        "results": [{**_sarif_result(finding, rules, reader.base), **state} for finding, state in results],
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     return as_json({"$schema": schema, "version": "2.1.0", "runs": [run]})
+
+
+def _sarif_states(report: Report, comparison: Comparison | None) -> Iterator[tuple[CheckFinding, dict[str, Any]]]:
+    """Yield the findings, those that are ignored or known included, each with what SARIF says of its state."""
+    state = {"baselineState": "new"} if comparison is not None and comparison.written is None else {}
+    yield from ((finding, state) for finding in report.findings)
+    yield from ((finding, {"suppressions": [{"kind": "inSource"}]}) for finding in report.ignored)
+    if comparison is not None:
+        known = {"baselineState": "unchanged", "suppressions": [{"kind": "external"}]}
+        yield from ((finding, known) for finding in comparison.known)
+        yield from ((finding, {"baselineState": "absent"}) for finding in comparison.gone if finding.rule in RULES)
 
 
 def _sarif_rule(rule: str, profile: Profile) -> dict[str, Any]:
@@ -183,8 +248,9 @@ _IN_PROPERTY = {**_IN_DATA, ":": "%3A", ",": "%2C"}
 
 
 def github_report(report: Report, reader: ReportContext) -> str:
-    """Return one line for each finding, which GitHub Actions shows beside the source."""
-    return "".join(f"{_annotation(finding, reader.base)}\n" for finding in report.findings)
+    """Return one line for each finding, which GitHub Actions shows beside the source, and the summary for its log."""
+    lines = [*(_annotation(finding, reader.base) for finding in report.findings), *_summary(report, reader)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _annotation(finding: CheckFinding, base: str) -> str:

@@ -1,8 +1,9 @@
 """Check the SKILL.md files at some paths, or in the roots of a shelf, and return a report."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TextIO
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal, TextIO, get_args
 
 from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import NEAR_MISSES, SKILL_FILE, Found, discover, probe, read_skill_head
@@ -10,17 +11,19 @@ from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
 from skillshelf.catalog.facts import Facts
 from skillshelf.catalog.rules import name_of, placed
 from skillshelf.catalog.search_roots import resolve_roots
-from skillshelf.config.builtin_profiles import author_severities
+from skillshelf.catalog.tree import covered_entries
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, author_severities, find_profile
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.console import watched
 from skillshelf.core.disk_writes import replace_file, why_not_replaced
 from skillshelf.core.environment import find_repository
-from skillshelf.core.limits import CHECKED_BYTES, CHECKED_DIRECTORIES, SKILL_FILE_BYTES
+from skillshelf.core.limits import CHECKED_BYTES, CHECKED_DIRECTORIES, CONFIG_BYTES, SKILL_FILE_BYTES
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import is_ignored as matches_ignore_pattern
 from skillshelf.core.values import Candidate, Catalog, Diagnostic, Filtered, Finding, Root, Severity
 from skillshelf.errors import ConfigurationError, ResourceNotFound, SkillFileNotFound
-from skillshelf.lint.checks import FileFinding, Mention, page_of, run_checks, skills_named
+from skillshelf.lint.checks import FileFinding, Mention, page_of, run_checks, security_checks, skills_named
 from skillshelf.lint.fix import (
     CheckedDocument,
     FixInput,
@@ -31,20 +34,38 @@ from skillshelf.lint.fix import (
     unified_diff,
     why_not_fixed,
 )
+from skillshelf.lint.security import SecurityFinding, folder_findings, unchecked
+from skillshelf.lint.suppression import (
+    IgnoreComment,
+    RuleChoice,
+    choose_rules,
+    comment_findings,
+    comments_in,
+    may_have_comments,
+    without_project,
+)
 from skillshelf.shelf import Shelf
 
 __all__ = [
+    "LEVELS",
     "Change",
     "CheckFinding",
+    "CheckOptions",
     "Level",
     "Mode",
     "Report",
     "Target",
     "Targets",
+    "check_paths",
     "check_targets",
     "file_problems",
     "in_paths",
+    "in_repository",
     "in_roots",
+    "is_excluded",
+    "security_findings_of",
+    "walked_folder",
+    "without_excluded",
 ]
 
 
@@ -64,7 +85,8 @@ class Target(NamedTuple):
 class Targets(NamedTuple):
     """The files to check, the problems of the search for them, the folders that may be written to, and the shelf.
 
-    `catalog` and `facts` are what the search made of the kept files of the shelf's own roots.
+    `catalog` and `facts` are what the search made of the kept files of the shelf's own roots. `scope` are the paths
+    below which everything was found, `excluded` the number of files that the configuration leaves out.
     """
 
     found: tuple[Target, ...]
@@ -73,6 +95,8 @@ class Targets(NamedTuple):
     shelf: Shelf
     catalog: Catalog | None
     facts: Facts
+    scope: tuple[str, ...] = ()
+    excluded: int = 0
 
 
 class _WholeFiles:
@@ -91,24 +115,126 @@ class _WholeFiles:
 
 def in_roots(shelf: Shelf) -> Targets:
     """Return every skill in the roots of a shelf, including those that are not in the catalog."""
+    return _in(shelf, None)
+
+
+def in_repository(shelf: Shelf, *, user: bool = False) -> Targets:
+    """Return every skill in the repository, or in the working directory if that is in none.
+
+    `user` adds the roots of the shelf that lie elsewhere, such as those of the home folder. If the home folder lies
+    in the repository, no folder is walked, and all roots count.
+    """
+    top = walked_folder(shelf)
+    return _in(shelf, top, user=user or top is None)
+
+
+def walked_folder(shelf: Shelf) -> str | None:
+    """Return the folder that is walked for a check without paths; None if the home folder would be walked, too."""
+    home = files.real_path(shelf.environment.home) if shelf.environment.home else None
+    for folder in (shelf.project_root, shelf.environment.cwd):
+        if home is None or not files.is_inside(home, files.real_path(folder)):
+            return folder
+    return None
+
+
+def _in(shelf: Shelf, top: str | None, *, user: bool = True) -> Targets:
+    """Return every skill in the roots of a shelf and in a folder; without `user` only the roots in that folder."""
     roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust)
+    is_whole = True
+    if top is not None and not user:
+        kept = tuple(root for root in roots.roots if files.is_inside(root.path, top))
+        is_whole = all(root in kept for root in roots.roots if root.real_path)
+        problems = [problem for problem in roots.problems if files.is_inside(problem.path, top)]
+        roots = roots._replace(roots=kept, problems=tuple(problems))
     read = _WholeFiles()
-    found = list(discover(roots.roots, shelf.profile, repository=roots.repository, account=True, read=read))
+    found = [*discover(roots.roots, shelf.profile, repository=roots.repository, account=True, read=read)]
     targets = [_target(item, roots.roots[item.root]) for item in found if isinstance(item, Candidate)]
     problems = [*roots.problems, *(item for item in found if isinstance(item, Diagnostic))]
     for item in found:
         if isinstance(item, Filtered) and item.reason in _NOT_LISTED:
             problems.append(Diagnostic(item.path, item.reason, _NOT_LISTED[item.reason]))
-        if isinstance(item, Filtered) and item.reason == "too-deep":
+        if isinstance(item, Filtered) and (item.reason == "too-deep" or (top and item.reason == "inside-skill")):
             more, more_problems = _one_folder(os.path.dirname(item.path), shelf.profile, roots.repository, read)
             targets += more
             problems += more_problems
     facts = Facts()
     catalog = build(found, roots, shelf.profile, shelf.settings, facts=facts)
     problems += [warning for warning in catalog.warnings if warning.rule in ("name-collision", "name-confusable")]
-    writable = [roots.repository, *(root.real_path for root in roots.roots if root.real_path)]
-    listed = catalog if shelf.settings.enabled else None
-    return Targets(_once(targets), tuple(problems), tuple(writable), shelf, listed, facts)
+    # The catalog of some of the roots does not know every skill.
+    listed = catalog if shelf.settings.enabled and is_whole else None
+    tops = [top] if top is not None else []
+    settled = {item.real_dir for item in found if isinstance(item, Candidate)}
+    for folder in tops:
+        more, more_problems = _folder(folder, shelf.profile, read, settled | _worktrees(folder))
+        targets += more
+        problems += _about_skills(more_problems, folder, targets)
+    writable = [roots.repository, *tops, *(root.real_path for root in roots.roots if root.real_path)]
+    scope = (*tops, *(root.path for root in roots.roots))
+    return Targets(_once(targets), tuple(dict.fromkeys(problems)), tuple(writable), shelf, listed, facts, scope)
+
+
+def _worktrees(repository: str) -> set[str]:
+    """Return the other working trees of a repository, by real path: one that lies in it holds the same skills again."""
+    listing, found = files.real_path(f"{repository}/.git/worktrees"), set()
+    try:
+        descriptor = files.open_folder(listing)
+    except OSError:
+        return set()
+    try:
+        names = files.names_in(descriptor)
+    except OSError:
+        names = []
+    finally:
+        files.close(descriptor)
+    for name in names:
+        with suppress(OSError):
+            data = files.read_file(f"{listing}/{name}/gitdir", limit=CONFIG_BYTES, links="never") or b""
+            mark = data.decode("utf-8", "surrogateescape").removesuffix("\n")
+            if files.kind_at(mark) == "file":
+                found.add(files.real_path(os.path.dirname(mark)))
+    return found
+
+
+_LINK_RULES = ("link-broken", "link-outside", "link-loop")
+
+
+def _about_skills(problems: Iterable[Diagnostic], top: str, targets: Iterable[Target]) -> list[Diagnostic]:
+    """Return the problems of a walk that concern skills: a link elsewhere in a repository is not their affair."""
+    skills = {os.path.dirname(target.path) for target in targets}
+    beside = {os.path.dirname(skill) for skill in skills}
+
+    def is_near(path: str) -> bool:
+        above = os.path.dirname(path)
+        if above in beside or "skills" in path[len(top) :].split("/"):
+            return True
+        while above not in skills and len(above) > len(top):
+            above = os.path.dirname(above)
+        return above in skills
+
+    return [problem for problem in problems if problem.rule not in _LINK_RULES or is_near(problem.path)]
+
+
+def without_excluded(targets: Targets, patterns: Sequence[tuple[str, str]]) -> Targets:
+    """Return the targets without those that patterns leave out, each for paths below its own folder."""
+    if not patterns:
+        return targets
+    found = tuple(target for target in targets.found if not is_excluded(target.path, patterns))
+    problems = tuple(problem for problem in targets.problems if not is_excluded(problem.path, patterns))
+    return targets._replace(found=found, problems=problems, excluded=len(targets.found) - len(found))
+
+
+def is_excluded(path: str, patterns: Sequence[tuple[str, str]]) -> bool:
+    """Return whether a pattern leaves out a path, or a folder above it; each is for paths below its own folder."""
+    for folder, pattern in patterns:
+        if not path.startswith(folder.rstrip("/") + "/"):
+            continue
+        parts = path[len(folder.rstrip("/")) + 1 :].split("/")
+        for count in range(1, len(parts) + 1):
+            if matches_ignore_pattern(
+                "/".join(parts[:count]), (pattern.removeprefix("./"),), folder=count < len(parts)
+            ):
+                return True
+    return False
 
 
 _NOT_LISTED = {
@@ -121,7 +247,7 @@ def in_paths(paths: Sequence[str], shelf: Shelf) -> Targets:
     """Return every skill at or below some paths."""
     targets: list[Target] = []
     problems: list[Diagnostic] = []
-    writable = []
+    writable, scope = [], []
     read = _WholeFiles()
     for given in paths:
         path = os.path.normpath(os.path.join(shelf.environment.cwd, files.from_system(given)))
@@ -131,7 +257,9 @@ def in_paths(paths: Sequence[str], shelf: Shelf) -> Targets:
         targets += found
         problems += found_problems
         writable.append(files.real_path(path))
-    return Targets(_once(targets), tuple(dict.fromkeys(problems)), tuple(writable), shelf, None, Facts())
+        scope.append(os.path.dirname(path) if os.path.basename(path) == SKILL_FILE else path)
+    told = tuple(dict.fromkeys(problems))
+    return Targets(_once(targets), told, tuple(writable), shelf, None, Facts(), tuple(scope))
 
 
 Findings = tuple[list[Target], list[Diagnostic]]
@@ -153,13 +281,14 @@ def _at(path: str, profile: Profile, read: _WholeFiles) -> Findings:
     raise ConfigurationError(f"{path} is not a {SKILL_FILE}; name a skill, its {SKILL_FILE}, or a folder of skills")
 
 
-def _folder(path: str, profile: Profile, read: _WholeFiles) -> Findings:
+def _folder(path: str, profile: Profile, read: _WholeFiles, settled: Collection[str] = frozenset()) -> Findings:
     real = files.real_path(path)
     anywhere = profile._replace(
         max_depth=None, root_file="skill", below_skill="enter", hidden="enter", max_directories=CHECKED_DIRECTORIES
     )
     repository = find_repository(real, profile.markers) or real
-    return _split(discover([_root(path)], anywhere, repository=repository, read=read), _root(path))
+    found = discover([_root(path)], anywhere, repository=repository, read=read, settled=settled)
+    return _split(found, _root(path))
 
 
 def _one_folder(folder: str, profile: Profile, repository: str | None, read: _WholeFiles) -> Findings:
@@ -191,6 +320,7 @@ def _once(targets: Iterable[Target]) -> tuple[Target, ...]:
 
 
 Level = Literal["error", "warning", "info"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 Mode = Literal["look", "diff", "fix"]
 _LEVELS: Mapping[Severity, Level] = {"reject": "error", "warn": "warning", "info": "info"}
 
@@ -199,7 +329,10 @@ _READABLE = frozenset({"bom", "crlf", "fence-blanks", "yaml-colon", "yaml-bracke
 
 
 class CheckFinding(NamedTuple):
-    """A finding of a rule in a file; `fix` is the text that `--fix` would write on that line."""
+    """A finding of a rule in a file; `fix` is the text that `--fix` would write on that line.
+
+    If it `renames` the skill, only `--fix=names` would.
+    """
 
     path: str
     line: int | None
@@ -208,6 +341,7 @@ class CheckFinding(NamedTuple):
     severity: Level
     message: str
     fix: str | None = None
+    renames: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -224,22 +358,43 @@ class Change(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The result of a check; `fixed` is the number of findings that were fixed on disk."""
+    """The result of a check; `fixed` is the number of findings that were fixed on disk.
+
+    Findings that comments in the files ignore are in `ignored`; those of rules that were not chosen are counted in
+    `left_out`, those of a lower severity than wanted in `hidden`. `excluded` is the number of files that the
+    configuration leaves out.
+    """
 
     checked: int
     findings: tuple[CheckFinding, ...]
     fixed: int
     changes: tuple[Change, ...] = ()
+    ignored: tuple[CheckFinding, ...] = ()
+    left_out: int = 0
+    excluded: int = 0
+    hidden: int = 0
 
     @property
     def is_clean(self) -> bool:
         """Return whether there are no errors and no warnings."""
         return all(finding.severity == "info" for finding in self.findings)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        findings = [finding.to_dict() for finding in self.findings]
-        return {"checked": self.checked, "findings": findings, "fixed": self.fixed}
+    def at_least(self, severity: Level) -> "Report":
+        """Return the report with findings of this severity and above; the others are counted in `hidden`."""
+        shown = LEVELS[: LEVELS.index(severity) + 1]
+        kept = tuple(finding for finding in self.findings if finding.severity in shown)
+        return self._replace(findings=kept, hidden=self.hidden + len(self.findings) - len(kept))
+
+
+class CheckOptions(NamedTuple):
+    """What a check reports and may change: the rules, whether comments in files count, and whether a fix may rename.
+
+    Without `rules` those of the profile apply.
+    """
+
+    rules: RuleChoice | None = None
+    comments: bool = True
+    renames: bool = False
 
 
 class _CheckedFile(NamedTuple):
@@ -250,17 +405,53 @@ class _CheckedFile(NamedTuple):
     mentions: tuple[Mention, ...]
     findings: tuple[CheckFinding, ...]
     change: Change | None
+    comments: tuple[IgnoreComment, ...] = ()
 
 
-def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", progress: TextIO | None = None) -> Report:
+class _FileContext(NamedTuple):
+    """What the check of each file needs to know."""
+
+    profile: Profile
+    rules: RuleChoice
+    options: CheckOptions
+    folders: "_OpenFolders"
+
+
+def check_paths(paths: Sequence[str], shelf: Shelf, *, vouched: bool = True, progress: TextIO | None = None) -> Report:
+    """Check the skills at or below some paths.
+
+    With `vouched=False` the checked files have no say: nothing that a project's configuration, its profile, a baseline
+    or a comment in a file says takes a finding away, and severities are those of the default profile. Only the user's
+    own configuration counts. Whoever decides about trust asks so.
+    """
+    targets = in_paths(paths, shelf)
+    if vouched:
+        rules = choose_rules(shelf.profile, shelf.settings)
+        chosen = without_excluded(targets, shelf.settings.check_exclude)
+        return check_targets(chosen, shelf.profile, progress=progress, options=CheckOptions(rules))
+    profile = find_profile(DEFAULT_PROFILE)
+    options = CheckOptions(without_project(profile, shelf.settings), comments=False)
+    return check_targets(targets, profile, progress=progress, options=options)
+
+
+def check_targets(
+    targets: Targets,
+    profile: Profile,
+    *,
+    mode: Mode = "look",
+    progress: TextIO | None = None,
+    options: CheckOptions = CheckOptions(),  # noqa: B008 - a value that never changes
+) -> Report:
     """Check every target; the mode `fix` changes files, `diff` only shows the changes."""
-    severities = author_severities(profile)
+    rules = options.rules or RuleChoice(author_severities(profile))
+    severities = rules.severities
     found = [finding for problem in targets.problems for finding in _with_severity(_as_finding(problem), severities)]
     checked = []
     with _OpenFolders() as folders:
+        context = _FileContext(profile, rules, options, folders)
         for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
             try:
-                checked.append(_check_file(target, targets, profile, mode, folders))
+                checked.append(_check_file(target, targets, mode, context))
             except Exception as error:
                 # One file must never prevent the report, not even through an error in skillshelf.
                 message = f"{type(error).__name__}: {error}"
@@ -272,16 +463,53 @@ def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", pr
         found += _with_severity(problem, severities)
     changes = tuple(one.change for one in checked if one.change)
     fixed = sum(change.findings for change in changes if change.refusal is None) if mode == "fix" else 0
-    return Report(len(targets.found), tuple(sorted(dict.fromkeys(found), key=_order)), fixed, changes)
+    found, ignored = _without_ignored(list(dict.fromkeys(found)), checked, profile, severities)
+    kept = sorted((finding for finding in found if finding.rule not in rules.left_out), key=_order)
+    counts = (len(found) - len(kept), targets.excluded)
+    return Report(len(targets.found), tuple(kept), fixed, changes, tuple(sorted(ignored, key=_order)), *counts)
+
+
+def _without_ignored(
+    found: list[CheckFinding], checked: Sequence[_CheckedFile], profile: Profile, severities: Mapping[str, Severity]
+) -> tuple[list[CheckFinding], list[CheckFinding]]:
+    """Return the findings that no comment ignores, with those about the comments, and the findings that one ignores."""
+    comments = {one.target.path: one.comments for one in checked if one.comments}
+    if not comments:
+        return found, []
+    rules: dict[str, set[str]] = {path: set() for path in comments}
+    for finding in found:
+        if finding.path in rules:
+            rules[finding.path].add(finding.rule)
+    ignored: dict[str, frozenset[str]] = {}
+    more = []
+    for path, words in comments.items():
+        ignored[path], about = comment_findings(words, rules[path], profile)
+        for rule, message, line, column in about:
+            more += _with_severity(CheckFinding(path, line, column, rule, "info", message), severities)
+    is_ignored = [finding.rule in ignored.get(finding.path, ()) for finding in found]
+    kept = [finding for finding, left_out in zip(found, is_ignored, strict=True) if not left_out]
+    return [*kept, *more], [finding for finding, left_out in zip(found, is_ignored, strict=True) if left_out]
+
+
+def security_findings_of(target: Target) -> list[SecurityFinding]:
+    """Return what the security rules find in the folder of a skill, whatever its project configures."""
+    path = os.path.dirname(target.real_path)
+    try:
+        with files.Folder(path) as folder:
+            return folder_findings(folder, covered_entries(folder))
+    except OSError as error:
+        return [unchecked(SKILL_FILE, f"the folder cannot be read: {_reason(error)}")]
 
 
 def file_problems(targets: Iterable[Target], profile: Profile) -> Iterator[tuple[CheckFinding, ...]]:
     """Yield the errors and warnings of each file by itself; advice, and what other skills decide, is left out."""
-    severities = author_severities(profile)
+    rules = RuleChoice(author_severities(profile))
+    severities = rules.severities
     with _OpenFolders() as folders:
+        context = _FileContext(profile, rules, CheckOptions(comments=False), folders)
         for target in targets:
             try:
-                found = _findings_in(target, profile, folders)
+                found = _findings_in(target, context)
             except Exception as error:
                 message = f"{type(error).__name__}: {error}"
                 found = _with_severity(CheckFinding(target.path, None, None, "internal", "error", message), severities)
@@ -289,15 +517,15 @@ def file_problems(targets: Iterable[Target], profile: Profile) -> Iterator[tuple
             yield tuple(sorted(problems, key=_order))
 
 
-def _findings_in(target: Target, profile: Profile, folders: "_OpenFolders") -> Sequence[CheckFinding]:
+def _findings_in(target: Target, context: _FileContext) -> Sequence[CheckFinding]:
     try:
-        with folders.folder(os.path.dirname(target.real_path)) as skill:
+        with context.folders.folder(os.path.dirname(target.real_path)) as skill:
             data = _bytes(skill, target)
-            document = parse(data, whole=True, options=parse_options(profile))
-            checked = check_document(document, target.directory, profile)
-            return _check_page(target, data, checked, skill, profile, {}).findings
+            document = parse(data, whole=True, options=parse_options(context.profile))
+            checked = check_document(document, target.directory, context.profile)
+            return _check_page(target, data, checked, skill, context, FixResult(data, {})).findings
     except OSError as error:
-        return _unreadable(target, error, profile).findings
+        return _unreadable(target, error, context.rules.severities).findings
 
 
 _RANKS = {"portability-safeguard": 0, "portability-field": 2}
@@ -351,35 +579,60 @@ class _OpenFolders:
         return files.Folder(path, parent=self._folder)
 
 
-def _check_file(target: Target, targets: Targets, profile: Profile, mode: Mode, folders: _OpenFolders) -> _CheckedFile:
+def _check_file(target: Target, targets: Targets, mode: Mode, context: _FileContext) -> _CheckedFile:
     try:
-        skill = folders.folder(os.path.dirname(target.real_path))
+        skill = context.folders.folder(os.path.dirname(target.real_path))
     except OSError as error:
-        return _unreadable(target, error, profile)
+        return _unreadable(target, error, context.rules.severities)
     with skill:
         try:
             data = _bytes(skill, target) if target.data is None else target.data
         except OSError as error:
-            return _unreadable(target, error, profile)
-        checked = _checked_document(target, targets, data, profile)
-        result = FixResult(data, {})
-        if checked.may_be_fixed:
-            text = FixInput(data, target.directory, profile, _name_source(target, skill, profile))
-            result = fix_text(text, checked=checked)
-        if result.data == data:
-            return _check_page(target, data, checked, skill, profile, result.lines)
-        refusal = _write(target, targets, data, result.data) if mode == "fix" else _why_not_writable(target, targets)
-        diff = () if mode == "look" else tuple(unified_diff(data, result.data, target.path.lstrip("/")))
-        change = Change(target.path, diff, len(result.lines), refusal)
-        if mode == "fix" and refusal is None:
-            data, result = result.data, result._replace(lines={})
-            checked = _checked_document(target._replace(data=None), targets, data, profile)
-        return _check_page(target, data, checked, skill, profile, result.lines)._replace(change=change)
+            return _unreadable(target, error, context.rules.severities)
+        checked = _checked_document(target, targets, data, context.profile)
+        if not checked.may_be_fixed:
+            return _check_page(target, data, checked, skill, context, FixResult(data, {}))
+        return _check_fixable(target, targets, mode, data, checked, skill, context)
 
 
-def _unreadable(target: Target, error: OSError, profile: Profile) -> _CheckedFile:
+def _check_fixable(
+    target: Target,
+    targets: Targets,
+    mode: Mode,
+    data: bytes,
+    checked: CheckedDocument,
+    skill: files.Folder,
+    context: _FileContext,
+) -> _CheckedFile:
+    """Check a file that may be fixed: offer the fixes, show them or write them, as the mode demands."""
+    profile = context.profile
+    left_out = context.rules.left_out
+    if context.options.comments and may_have_comments(data):
+        page = page_of(data, checked.document, directory=target.directory, folder=skill)
+        # What is ignored is not fixed either.
+        left_out |= comment_findings(comments_in(page), (), profile)[0]
+    text = FixInput(data, target.directory, profile, _name_source(target, skill, profile))
+    offered = applied = fix_text(text, without=left_out, checked=checked)
+    if offered.renamed and not context.options.renames:
+        is_more = len(offered.lines) > len(offered.renamed)
+        kept_name = text._replace(renames=False)
+        applied = fix_text(kept_name, without=left_out, checked=checked) if is_more else FixResult(data, {})
+    if applied.data == data:
+        return _check_page(target, data, checked, skill, context, offered)
+    refusal = _write(target, targets, data, applied.data) if mode == "fix" else _why_not_writable(target, targets)
+    diff = () if mode == "look" else tuple(unified_diff(data, applied.data, target.path.lstrip("/")))
+    change = Change(target.path, diff, len(applied.lines), refusal)
+    if mode == "fix" and refusal is None:
+        checked = _checked_document(target._replace(data=None), targets, data := applied.data, profile)
+        left = applied is not offered
+        text = text._replace(data=data)
+        offered = fix_text(text, without=left_out, checked=checked) if left else FixResult(data, {})
+    return _check_page(target, data, checked, skill, context, offered)._replace(change=change)
+
+
+def _unreadable(target: Target, error: OSError, severities: Mapping[str, Severity]) -> _CheckedFile:
     problem = _as_finding(Diagnostic(target.path, "unreadable", _reason(error)))
-    return _CheckedFile(target, "", (), tuple(_with_severity(problem, author_severities(profile))), None)
+    return _CheckedFile(target, "", (), tuple(_with_severity(problem, severities)), None)
 
 
 def _bytes(skill: files.Folder, target: Target) -> bytes:
@@ -401,32 +654,33 @@ def _check_page(
     data: bytes,
     checked: CheckedDocument,
     skill: files.Folder,
-    profile: Profile,
-    fixes: Mapping[tuple[str, int], str],
+    context: _FileContext,
+    fixes: FixResult,
 ) -> _CheckedFile:
-    severities = author_severities(profile)
+    severities = context.rules.severities
     document = checked.document
     page = page_of(data, document, directory=target.directory, folder=skill)
     findings = [FileFinding("SKILL.md", finding) for finding in _about_fields(checked, target)]
-    if page.body != data:
-        findings += run_checks(page)
+    findings += run_checks(page) if page.body != data else security_checks(page)
     found = []
     for file, finding in findings:
         severity = severities[finding.rule]
         if severity == "off":
             continue
-        finding, path, fix = placed(finding, document), target.path, None
+        finding, path, fix, renames = placed(finding, document), target.path, None, False
         if file != "SKILL.md":
             path = os.path.join(os.path.dirname(target.path), file)
         else:
-            fix = fixes.get((finding.rule, finding.line or 1))
+            place = (finding.rule, finding.line or 1)
+            fix, renames = fixes.lines.get(place), place in fixes.renamed
             if reason := why_not_fixed(finding.rule, data):
                 finding = finding._replace(message=f"{finding.message}; {reason}")
         _, message, line, column = finding
-        found.append(CheckFinding(path, line, column or 1, finding.rule, _LEVELS[severity], message, fix))
+        found.append(CheckFinding(path, line, column or 1, finding.rule, _LEVELS[severity], message, fix, renames))
     mentions = [mention._replace(line=mention.line + page.start - 1) for mention in skills_named(page.text)]
-    name = name_of(document.fields, target.directory, profile)
-    return _CheckedFile(target, name, tuple(mentions), tuple(found), None)
+    name = name_of(document.fields, target.directory, context.profile)
+    comments = tuple(comments_in(page)) if context.options.comments and may_have_comments(data) else ()
+    return _CheckedFile(target, name, tuple(mentions), tuple(found), None, comments)
 
 
 def _about_fields(checked: CheckedDocument, target: Target) -> Sequence[Finding]:

@@ -6,11 +6,13 @@ import re
 import unicodedata
 from typing import Any
 
+from skillshelf.catalog.build_context import require_allowed
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.rules import check
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.builtin_profiles import author_severities
 from skillshelf.config.profile import Profile, RootRule
+from skillshelf.config.system_policy import SystemPolicy
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.disk_writes import make_folder
@@ -57,6 +59,7 @@ def create_skill(
     contents = _contents(options)
     notes = [*_check_new(contents["SKILL.md"], options.name, shelf.profile)]
     folder = f"{_root(shelf, root, user)}/{options.name}"
+    _refuse_banned(options.name, folder, shelf.settings.system)
     notes += [
         f"another skill already has this name: {skill.path}"
         for skill in shelf.catalog.skills
@@ -72,6 +75,13 @@ def create_skill(
     except OSError as error:
         raise SkillError(f"{folder} cannot be created: {(error.strerror or str(error)).lower()}") from None
     return NewSkill(options.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
+
+
+def _refuse_banned(name: str, folder: str, system: SystemPolicy) -> None:
+    """Raise PermissionDenied for a name or a place that the system policy forbids; there are no files yet."""
+    by_name = system._replace(rules=tuple(rule for rule in system.rules if rule.tree is None))
+    real = files.real_path(folder)
+    require_allowed(by_name, name, f"{folder}/SKILL.md", f"{real}/SKILL.md", real)
 
 
 def summary_of(new: NewSkill, where: PathDisplay, *, dry_run: bool = False) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.catalog import load as loader
+from skillshelf.catalog.build_context import required_first
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.packed import skills_named
 from skillshelf.catalog.prompt import CatalogText, as_shown, catalog_text, visible_to_model
@@ -132,7 +133,7 @@ class Conversation:
         self.preloaded: list[LoadedSkill] = []
         self.warnings: list[Diagnostic] = []
         self.proposals: tuple[Proposal, ...] = ()
-        self.recorder = open_recorder(recording, self.explain)
+        self.recorder = open_recorder(recording, self.explain, shelf.settings)
         self.effects = self.recorder.taped(effects or real_effects())
         self.permissions = Permissions(
             policy,
@@ -183,8 +184,9 @@ class Conversation:
 
     def catalog_text(self) -> CatalogText:
         """Return the catalog text of the profile, with the extra fields that the policy allows."""
+        skills = required_first(self.skills, self.shelf.settings.system)[0]
         return catalog_text(
-            self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.permissions.policy.catalog_fields
+            skills, self.profile, self.shelf.settings_in_force, extra_fields=self.permissions.policy.catalog_fields
         )
 
     def record_catalog(self) -> None:

@@ -50,6 +50,9 @@ class ShelfProtocol(Protocol):
     def trust(self) -> Trust:
         """The trust rule: whose skills are visible to a model."""
 
+    def renew_policy(self) -> bool:
+        """Read the configuration again if the system policy changed since; return True if it did."""
+
     @property
     def catalog(self) -> Catalog:
         """The skills, and the files that are not in the catalog with their reasons."""

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from skillshelf import errors
+from skillshelf.catalog.build_context import required_first
 from skillshelf.catalog.load import Listing, LoadedSkill, Resource, SkillFolder, digest_of, loaded_from
 from skillshelf.catalog.prompt import catalog_text
 from skillshelf.catalog.tree import SkillTree
 from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
+from skillshelf.config.system_policy import RECORDED, PolicyFile, SystemPolicy, policy_of
 from skillshelf.core.disk_writes import kept_content
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import KEPT_DOCUMENT_BYTES, RESOURCE_BYTES, SKILL_FILE_BYTES
@@ -40,6 +42,7 @@ __all__ = [
     "KeptShelf",
     "ShelfInputs",
     "as_document",
+    "recorded_policy",
     "shelf_inputs",
     "taped",
 ]
@@ -308,7 +311,12 @@ class KeptShelf:
 
     def prompt(self) -> str:
         """Return the catalog text for a model."""
-        return catalog_text(self.catalog.skills, self.profile, self.settings_in_force).text
+        skills = required_first(self.catalog.skills, self.settings.system)[0]
+        return catalog_text(skills, self.profile, self.settings_in_force).text
+
+    def renew_policy(self) -> bool:
+        """Return False: the system policy is the recorded one."""
+        return False
 
     def refresh(self) -> bool:
         """Take the catalog that was recorded at this place, if there is one."""
@@ -415,6 +423,11 @@ _RESULTS: Mapping[str, Callable[..., Any]] = {
     "untrusted_roots": lambda effects, value, *given: _checked(value, list[str]),
 }
 """How the result of each effect is made from what was kept."""
+
+
+def recorded_policy(record: Sequence[Mapping[str, Any]]) -> SystemPolicy:
+    """Return the system policy of a recorded session; raise ValueError if it is none."""
+    return policy_of([_checked(one, PolicyFile) for one in record], RECORDED)
 
 
 def _error_from(value: Mapping[str, Any]) -> SkillError:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.tree import PROBLEMS, SkillTree
@@ -15,8 +15,10 @@ from skillshelf.config.permission_rules import (
     parse_rule,
 )
 from skillshelf.config.profile import Profile
+from skillshelf.config.system_policy import is_banned, is_from_above, is_kept_untrusted
 from skillshelf.core.environment import Environment
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import TRUST_FOR_MODELS, trust_command
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
 from skillshelf.session.effects import Answer, Effects, RuleNotWritten
@@ -91,6 +93,8 @@ class Permissions:
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
         """Return the decision of the rules; what denies a skill denies its files and scripts too."""
+        if skill is not None and (denied := _denied_from_above(skill)):
+            return denied
         return self._decide(tool, None if skill is None else self.subject(skill))
 
     def listing(self, skill: CatalogSkill) -> Decision:
@@ -188,10 +192,20 @@ class Permissions:
         """Record the decision for a person, who is shown everything."""
         self._approved = None
         decision = self.decide(tool, skill)
+        load = decision if tool == "skill_load" else self.decide("skill_load", skill)
+        if load.verdict == "deny" and is_banned(skill.hidden_by if skill.hidden else None, load.rule):
+            self._recorder.decided(tool, skill, load, "system")
+            raise PermissionDenied(f"{skill.name} may not be used: {load.reason}")
         if decision.verdict == "allow" and skill.enabled:
             self._recorder.decided(tool, skill, decision, _source(decision))
         else:
             self._recorder.decided(tool, skill, decision._replace(verdict="allow"), "person")
+
+    def deny_from_above(self, tool: str, reason: str) -> NoReturn:
+        """Record that the system policy denies a call, whatever it is about, and raise PermissionDenied."""
+        by = reason.rpartition("(")[2].rstrip(")")
+        self._recorder.decided(tool, None, Decision("deny", by, reason), "system")
+        raise PermissionDenied(f"{tool} may not be used: {reason}")
 
     def may_mention(self, skill: CatalogSkill) -> bool:
         """Record the decision on a mention; return False if a rule denies it. A load is decided when it comes."""
@@ -229,7 +243,9 @@ class Permissions:
         return _Answered(decision, _source(decision), tree)
 
     def _refused(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
-        """Return a refusal that no rule can override: a disabled skill, or one that models may not invoke."""
+        """Return a refusal that no rule can override: of the system policy, of the user, or of the author."""
+        if denied := _denied_from_above(skill):
+            return denied, "system"
         if not skill.enabled:
             return Decision("deny", None, "is disabled"), "disabled"
         by_author = hidden_by_author(skill.frontmatter, self._profile) == "disable-model-invocation"
@@ -241,7 +257,8 @@ class Permissions:
 
     def _confirm(self, tool: str, skill: CatalogSkill, script: "Script | None", reason: str) -> "_Answered":
         """Take an answer that was given before to the same thing, or ask the user; without a way to ask, deny."""
-        reason += self._without_effect(tool, skill)
+        without = self._without_effect(tool, skill)
+        asked, reason = f"{reason}{without.for_user}", f"{reason}{without.for_model}"
         known = any((one.tool, one.path) == (tool, skill.real_path) for one in self._answers)
         if self.confirm is None and not known and not self._approvals(tool, skill):
             return _Answered(Decision("deny", None, _NOBODY.format(reason)), "nobody", _digest(script))
@@ -254,7 +271,7 @@ class Permissions:
         if self.confirm is None:
             return _Answered(Decision("deny", None, _NOBODY.format(reason)), "nobody", _digest(script))
         try:
-            answer = self.confirm(tool, skill.name, _about(reason, script, tree))
+            answer = self.confirm(tool, skill.name, _about(asked, script, tree))
         except SkillError:
             raise
         except Exception as error:
@@ -325,18 +342,19 @@ class Permissions:
         # A rule that the profile refuses would make the whole file unusable.
         return rule if self._profile.rule_names == "any" or is_kebab_case(skill.name) else None
 
-    def _without_effect(self, tool: str, skill: CatalogSkill) -> str:
+    def _without_effect(self, tool: str, skill: CatalogSkill) -> "_ReasonEnd":
         """Return the end of a reason if a rule names this untrusted skill, and warn of it once."""
         rule = rule_without_effect(self.policy, self._names(tool), _subject(skill, lambda: None))
         if rule is None:
-            return ""
-        folder = self._project_root()
+            return _ReasonEnd("", "")
+        trust = trust_command(self._project_root())
         self._warn_once(
             "rule-untrusted",
             f'`{rule}` counts for trusted skills only, and {skill.path} is not one; answer "remember" when you are '
-            f"asked, or run: skillshelf trust {folder}",
+            f"asked, or run: {trust}",
         )
-        return f" ({rule} counts for trusted skills only; to trust this project: skillshelf trust {folder})"
+        said = f" ({rule} counts for trusted skills only"
+        return _ReasonEnd(f"{said}; to trust this project: {trust})", f"{said})")
 
     def _warn_once(self, kind: str, detail: str) -> None:
         if detail not in self._warned and (kind, detail) not in self._warnings:
@@ -365,7 +383,15 @@ class _JudgedTree:
 
 
 def _subject(skill: CatalogSkill, tree: Callable[[], str | None]) -> RuleSubject:
-    return RuleSubject(skill.name, skill.path, skill.real_path, skill.real_dir, skill.trusted, tree)
+    declared = skill.frontmatter.get("name")
+    return RuleSubject(skill.name, skill.path, skill.real_path, skill.real_dir, skill.trusted, tree, declared)
+
+
+class _ReasonEnd(NamedTuple):
+    """The end of a reason, for the user and for a model, which is not told where a project lies."""
+
+    for_user: str
+    for_model: str
 
 
 class _Question(NamedTuple):
@@ -386,7 +412,16 @@ class _Answered(NamedTuple):
     cause: Exception | None = None
 
 
+def _denied_from_above(skill: CatalogSkill) -> Decision | None:
+    """Return the denial of a skill in a folder that the system policy lets nobody trust: nobody can confirm it."""
+    if not (skill.hidden == "untrusted" and is_kept_untrusted(skill.hidden_by)):
+        return None
+    return Decision("deny", skill.hidden_by, f"the system policy trusts no folder there ({skill.hidden_by})")
+
+
 def _source(decision: Decision) -> "By":
+    if is_from_above(decision.rule):
+        return "system"
     return "rule" if decision.rule else "default"
 
 
@@ -413,7 +448,7 @@ def _how_to_allow(script: str | None, skill: CatalogSkill | None, by: "By") -> s
     if skill is None or by not in ("nobody", "user"):
         return ""
     if not skill.trusted:
-        return ". To allow all skills of this project: skillshelf trust"
+        return f". To allow all skills of this project: {TRUST_FOR_MODELS}"
     if script is None:
         return ""
     rule = f'{{ tool = "skill_run", skill_name = {json.dumps(skill.name, ensure_ascii=False)} }}'

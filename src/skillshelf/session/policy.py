@@ -360,13 +360,15 @@ def _items(policy: Policy, key: str) -> Sequence[Any]:
 
 def _rule(key: str, entry: Any) -> PermissionRule:
     given = entry._asdict() if isinstance(entry, PermissionRule) else entry
-    within = None
-    if isinstance(given, Mapping) and "within" in given:
-        within, given = given["within"], {name: value for name, value in given.items() if name != "within"}
-        if within is not None and (key != "deny" or not isinstance(within, str)):
-            raise ConfigurationError(f"`{key}` of a policy holds within = {within!r}; only a denial may have it")
+    known: dict[str, Any] = {"within": None, "system": None}
+    if isinstance(given, Mapping):
+        known = {member: given.get(member) for member in known}
+        given = {name: value for name, value in given.items() if name not in known}
+    for member, value in known.items():
+        if value is not None and (key != "deny" or not isinstance(value, str)):
+            raise ConfigurationError(f"`{key}` of a policy holds {member} = {value!r}; only a denial may have it")
     try:
-        return parse_rule(given)._replace(within=within)
+        return parse_rule(given)._replace(**known)
     except InvalidRule as error:
         raise ConfigurationError(f"`{key}` of a policy {error}") from None
 
@@ -393,7 +395,7 @@ def decide(
     names = (tool, *other_names)
     denied = {False: (*names, *names_elsewhere), True: (*names, *names_elsewhere, *names_of_hosts)}
     if rule := next((r for r in policy.deny if denies(r, denied[r.names_skill], skill)), None):
-        return Decision("deny", _rule_text("deny", rule), "a rule denies it")
+        return _denied_by(rule)
     if tool == "skill_run" and policy.name == "read-only":
         return Decision("deny", None, "the policy read-only runs no script")
     if rule := next((r for r in policy.allow if allows(r, names, skill)), None):
@@ -423,8 +425,16 @@ def rule_without_effect(policy: Policy, names: Sequence[str], skill: RuleSubject
     return _rule_text("allow", rule) if rule else None
 
 
+def _denied_by(rule: PermissionRule) -> Decision:
+    reason = f"the system policy denies it ({rule.system})" if rule.system else "a rule denies it"
+    return Decision("deny", _rule_text("deny", rule), reason)
+
+
 def _rule_text(verdict: str, rule: PermissionRule) -> str:
     named = [rule.skill_name, rule.path and f"path {rule.path}", rule.tree and f"tree {rule.tree}"]
+    if rule.system:
+        tool = rule.tool if rule.system.endswith("permissions.deny") else ""
+        return ": ".join(filter(None, [rule.system, " ".join(text for text in (tool, *named) if text)]))
     return " ".join([f"permissions.{verdict}: {rule.tool}", *(text for text in named if text)])
 
 
@@ -450,7 +460,7 @@ def decide_tool(
     """Decide whether a tool of the host may be called while these skills are active."""
     active = [None, *(window.skill for window in windows)]
     if rule := _denial(policy, tool, active):
-        return Decision("deny", _rule_text("deny", rule), "a rule denies it")
+        return _denied_by(rule)
     for window in windows:
         if window.patterns is not None and not covered(window.patterns, tool, arguments):
             reason = f"it is not among the allowed-tools of {window.name}, which is active"

@@ -3,16 +3,19 @@
 Without a listener no event is made, and the event types are not even imported.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from os.path import abspath
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf import __version__
 from skillshelf.catalog.load import LoadedSkill, Resource, digest_of
-from skillshelf.core.limits import JOURNAL_ARGUMENT_BYTES, WARNINGS_TOLD
+from skillshelf.config.settings import Settings
+from skillshelf.core.digests import sha256
+from skillshelf.core.limits import JOURNAL_ARGUMENT_BYTES, JOURNAL_LISTED_SKILLS, WARNINGS_TOLD
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
-from skillshelf.errors import SkillError
+from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.session.effects import Effects, ShelfProtocol
 from skillshelf.session.policy import Decision, Policy, policy_to_dict
 from skillshelf.session.results import failure
@@ -20,9 +23,11 @@ from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
     from skillshelf.journal.events import By, Event, Mode
-    from skillshelf.journal.file import Journal
+    from skillshelf.journal.file import Journal, Once
+    from skillshelf.journal.otlp import EventExporter, SessionExport
+    from skillshelf.journal.parts import Rotation
 
-__all__ = ["OnEvent", "Recorder", "RecordingOptions", "RunningCall", "open_recorder"]
+__all__ = ["OnEvent", "Recorder", "RecordingOptions", "RunningCall", "open_recorder", "recording_options"]
 
 OnEvent = Callable[["Event"], object]
 Explain = Callable[[SkillError], ToolError]
@@ -43,8 +48,24 @@ class RecordingOptions(NamedTuple):
     client: str | None = None
     subject: str | None = None
     per_request: bool = False
+    rotation: "Rotation | None" = None
+    exporter: "EventExporter | None" = None
     as_recorded: Callable[[str], str] | None = None
     """Replay in another folder: return a text with its paths as they were recorded, before its digest is taken."""
+
+
+def recording_options(values: Mapping[str, Any], *, owned: bool = False) -> dict[str, Any]:
+    """Return the options of `Shelf.session` that a command line names; its session closes an `owned` exporter."""
+    for option, needed in (("rotate", "journal"), ("otlp_content", "otlp")):
+        if values[option] and not values[needed]:
+            raise ConfigurationError(f"--{option.replace('_', '-')} needs --{needed}")
+    found = {"journal": abspath(values["journal"]) if values["journal"] else None, "keep": values["keep"]}
+    exporter = None
+    if values["otlp"]:
+        from skillshelf.journal.otlp import EventExporter
+
+        exporter = EventExporter(values["otlp"], content=values["otlp_content"], owned=owned)
+    return {**found, "rotate": values["rotate"], "otlp": exporter}
 
 
 class RunningCall:
@@ -58,18 +79,24 @@ class RunningCall:
         """The text that a model gets, if it is not that of the result; only called if it is recorded."""
 
 
-def open_recorder(recording: RecordingOptions, explain: Explain) -> "Recorder":
-    """Return a recorder for a destination."""
+def open_recorder(recording: RecordingOptions, explain: Explain, settings: Settings) -> "Recorder":
+    """Return a recorder for a destination; the settings may say when its journal is rotated."""
     listeners = [recording.on_event] if recording.on_event else []
-    if recording.journal is None:
-        return Recorder(listeners, explain, as_recorded=recording.as_recorded)
+    exporter, as_recorded = recording.exporter, recording.as_recorded
+    if recording.journal is None and exporter is None:
+        return Recorder(listeners, explain, as_recorded=as_recorded)
     from os import urandom
 
+    session = urandom(8).hex()
+    export = exporter.listener(session) if exporter else None
+    if recording.journal is None:
+        return Recorder(listeners, explain, export=export, as_recorded=as_recorded)
     from skillshelf.journal.file import Journal
 
-    journal = Journal(recording.journal, session=urandom(8).hex(), fsync=recording.fsync)
+    rotation = recording.rotation or _configured_rotation(settings)
+    journal = Journal(recording.journal, session=session, fsync=recording.fsync, rotation=rotation)
     store = recording.journal + ".d" if recording.keep else None
-    return Recorder(listeners, explain, journal=journal, store=store, as_recorded=recording.as_recorded)
+    return Recorder(listeners, explain, journal=journal, export=export, store=store, as_recorded=as_recorded)
 
 
 class Recorder:
@@ -81,12 +108,14 @@ class Recorder:
         explain: Explain,
         *,
         journal: "Journal | None" = None,
+        export: "SessionExport | None" = None,
         store: str | None = None,
         as_recorded: Callable[[str], str] | None = None,
     ) -> None:
         self._explain = explain
         self._listeners = listeners
         self._journal = journal
+        self._export = export
         self._store = store
         self._as_recorded = as_recorded or (lambda text: text)
         self._inputs: list[dict[str, Any]] | None = None
@@ -97,19 +126,24 @@ class Recorder:
         self._catalog: Catalog | None = None
         self._temporary: str | None = None
         self._remove_temporary: Callable[[], object] = lambda: None
-        self.on = bool(listeners) or journal is not None
+        self.on = bool(listeners) or journal is not None or export is not None
         self.closed = False
         self.problem: str | None = None
 
     def emit(self, event: "Event") -> None:
         """Append an event to the journal and pass it to every listener."""
-        from skillshelf.journal.events import payload_of, type_of
+        from skillshelf.journal.events import SkillCatalogUpdated, payload_of, type_of
 
         self._events += 1
-        if self._journal is not None:
-            self._journal.append(type_of(event), payload_of(event))
+        if self._journal is not None or self._export is not None:
+            name, payload = type_of(event), payload_of(event)
+            if self._journal is not None:
+                self._journal.append(name, payload, once=_written_once(payload))
+            if self._export is not None:
+                self._export.take(name, payload)
         for listener in self._listeners:
-            listener(event)
+            # The list of a long catalog is for counting later; whoever listens has the shelf.
+            listener(event._replace(listed=[]) if isinstance(event, SkillCatalogUpdated) else event)
 
     def loss(self) -> str | None:
         """Return a sentence about what could not be recorded; None if nothing was lost."""
@@ -122,8 +156,9 @@ class Recorder:
         return "; ".join([*sentences, *([self.problem] if self.problem else [])]) or None
 
     def notice(self) -> str | None:
-        """Return a sentence about the journal although nothing was lost, or None."""
-        return self._journal.notice if self._journal is not None else None
+        """Return a sentence about the journal or the export although nothing was lost, or None."""
+        notices = [self._journal.notice if self._journal else None, self._export.problem if self._export else None]
+        return "; ".join(filter(None, notices)) or None
 
     # A session --------------------------------------------------------------------------------------
 
@@ -153,7 +188,11 @@ class Recorder:
             if not loser.same_file
         ]
         inputs = self._keep_shelf(shelf, catalog)
-        self.emit(SkillCatalogUpdated(len(catalog.skills), roots, digest_of(prompt), collisions, inputs))
+        listed = _listed(catalog) if self._journal is not None or self._export is not None else []
+        listing = digest_of(repr(listed).encode("utf-8", "replace")) if listed else None
+        self.emit(
+            SkillCatalogUpdated(len(catalog.skills), roots, digest_of(prompt), collisions, inputs, listing, listed)
+        )
         found = [*catalog.errors, *catalog.warnings]
         names = {skill.path: skill.name for skill in catalog.skills} if found else {}
         names |= {loser.path: loser.name for loser in catalog.shadowed}
@@ -171,6 +210,8 @@ class Recorder:
             self.emit(SessionEnded(self._events + 1))
         if self._journal is not None and not self.closed:
             self._journal.close()
+        if self._export is not None and not self.closed:
+            self._export.close()
         self._remove_temporary()
         self.closed = True
 
@@ -363,3 +404,39 @@ class Recorder:
             self.problem = f"a content is not kept in {self._store}: {error.strerror}"
             return None
         return digest_of(data)
+
+
+def _configured_rotation(settings: Settings) -> "Rotation | None":
+    """Return when the configuration rotates a journal; None for never."""
+    if settings.journal_max_bytes is None and settings.journal_max_age_days is None:
+        return None
+    from skillshelf.journal.parts import Rotation, rotation_of
+
+    found = Rotation(settings.journal_max_bytes, settings.journal_max_age_days, settings.journal_keep)
+    return rotation_of(found._asdict())
+
+
+def _written_once(payload: dict[str, Any]) -> "Once | None":
+    """Return the list of a catalog as a member that is written once into a file."""
+    listing = payload.get("listing")
+    if not isinstance(listing, str):
+        return None
+    from skillshelf.journal.file import Once
+
+    return Once("listed", listing)
+
+
+def _listed(catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the enabled skills of a catalog by folder, as short as a journal needs them."""
+    folders: dict[str, list[list[str]]] = {}
+    for number, skill in enumerate(catalog.skills):
+        if number >= JOURNAL_LISTED_SKILLS:
+            break
+        if not skill.enabled:
+            continue
+        folder, file = skill.path.removesuffix(f"/{skill.name}/SKILL.md"), ""
+        if folder == skill.path:
+            folder, _, file = skill.path.rpartition("/")
+        mark = sha256(skill.description.encode("utf-8", "replace")).hexdigest()[:8]
+        folders.setdefault(folder, []).append([skill.name, mark, *([file] if file else [])])
+    return [{"folder": folder, "skills": skills} for folder, skills in folders.items()]

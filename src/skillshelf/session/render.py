@@ -11,7 +11,7 @@ from skillshelf.core import files
 from skillshelf.core.environment import find_repository
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import attribute, closing_tags, escape_closing_tags, fold, for_model, path_text
+from skillshelf.core.text import attribute, closing_tags, escape_closing_tags, fold, for_model, path_text, trust_command
 from skillshelf.core.values import Diagnostic
 from skillshelf.errors import ConfigurationError
 
@@ -119,7 +119,7 @@ def agents_md_files(
 
 def held_back_warning(file: AgentsMdFile) -> Diagnostic:
     """Return the warning about a file that does not count until its folder is trusted."""
-    message = f"held back because its folder is not trusted: skillshelf trust {os.path.dirname(file.path)}"
+    message = f"held back because its folder is not trusted: {trust_command(os.path.dirname(file.path))}"
     return Diagnostic(file.path, "agents-md", message)
 
 

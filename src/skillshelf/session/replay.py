@@ -16,6 +16,7 @@ from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust, load_settings
+from skillshelf.config.system_policy import SystemPolicy
 from skillshelf.core import files
 from skillshelf.core.disk_writes import kept_content
 from skillshelf.core.environment import Environment, make_environment
@@ -54,10 +55,11 @@ from skillshelf.journal.events import (
     payload_of,
     type_of,
 )
+from skillshelf.journal.parts import CONTINUED
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
 from skillshelf.session.effects import Effects, RuleNotWritten, find_script, read_now, real_effects
-from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf
+from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf, recorded_policy
 from skillshelf.session.permissions import (
     APPROVALS_UNREADABLE,
     NAMES_OF_TOOLS,
@@ -146,7 +148,7 @@ def replay_journal(
 ) -> Replay:
     """Rebuild the sessions of a journal and repeat them; `skillshelf.replay` documents the parameters."""
     file = os.fspath(path)
-    sessions, broken = _sessions(file)
+    sessions, broken, is_shortened = _sessions(file)
     store = f"{file}.d"
     if files.kind_at(f"{store}/sha256") != "folder":
         if against == "kept":
@@ -159,7 +161,9 @@ def replay_journal(
     skipped: list[str] = []
     for name, events in sessions.items():
         first = events[0].event
-        if not isinstance(first, SessionStarted):
+        if not isinstance(first, SessionStarted) and is_shortened:
+            skipped.append(f"session {name}: its beginning was in a part of the journal that rotation removed")
+        elif not isinstance(first, SessionStarted):
             differences.append(Difference(events[0].line, name, "the session has no beginning in this journal"))
         elif first.restored:
             skipped.append(f"session {name}: it goes on from a snapshot, which is not in the journal")
@@ -182,14 +186,19 @@ def _text(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
 
 
-def _sessions(file: str) -> tuple[dict[str, list[_RecordedEvent]], list[Difference]]:
-    """Return the events of each session in order, and a difference for each line that is not a valid event."""
+def _sessions(file: str) -> tuple[dict[str, list[_RecordedEvent]], list[Difference], bool]:
+    """Return the events of each session in order, a difference for each line that is not a valid event, and whether
+    rotation removed parts."""
+    is_shortened = False
     sessions: dict[str, list[_RecordedEvent]] = {}
     broken: list[Difference] = []
     try:
         for line in journal.read(file):
             if line.record is None or line.problem is not None:
                 broken.append(Difference(line.number, "", f"the line cannot be trusted: {line.problem}"))
+                continue
+            if line.record["type"] == CONTINUED:
+                is_shortened = is_shortened or "removed_part" in line.record
                 continue
             name = str(line.record["session"])
             try:
@@ -202,7 +211,7 @@ def _sessions(file: str) -> tuple[dict[str, list[_RecordedEvent]], list[Differen
         raise ConfigurationError(f"no such journal: {file}") from None
     except OSError as error:
         raise FileReadError(file, OSError(journal.in_words(error))) from None
-    return sessions, broken
+    return sessions, broken, is_shortened
 
 
 def _first_inputs(events: Sequence[Event]) -> str | None:
@@ -261,12 +270,13 @@ def _begin(
 ) -> Session:
     """Open a session as the journal describes it, with its kept inputs or on today's disk."""
     policy = make_policy(paths.to_local(started.policy), Settings())
+    system = recorded_policy(paths.to_local(started.system))
     shelf: ShelfProtocol
     if options.store is not None and (first := _first_inputs(effects.events)) is not None:
         shelf = kept = effects.use_kept(KeptContents(options.store), started, first)
-        kept.settings = kept.settings._replace(deny=_common(kept.settings, policy))
+        kept.settings = kept.settings._replace(deny=_common(kept.settings, policy), system=system)
     else:
-        shelf = _open_on_disk(started, policy, options)
+        shelf = _open_on_disk(started, policy, system, options)
     recording = RecordingOptions(
         on_event=effects.take if started.version == __version__ else effects.take_earlier,
         client=started.client,
@@ -285,12 +295,14 @@ def _begin(
     )
 
 
-def _open_on_disk(started: SessionStarted, policy: Policy, options: _ReplayOptions) -> ShelfProtocol:
+def _open_on_disk(
+    started: SessionStarted, policy: Policy, system: SystemPolicy, options: _ReplayOptions
+) -> ShelfProtocol:
     cwd = options.cwd or started.cwd
     environment = make_environment(cwd, options.home, options.env, config=options.config)
     if not os.path.isabs(cwd) or files.kind_at(files.real_path(environment.cwd)) != "folder":
         raise ConfigurationError(f"no such folder: {cwd}; name one with --cwd")
-    settings = load_settings(environment, trust=options.trust)
+    settings = load_settings(environment, trust=options.trust, system=system)
     # Only the journal's own rules count: today's permissions say nothing about that day.
     settings = settings._replace(allow=(), deny=_common(settings, policy), grant_from_skills=())
     profile = find_profile(started.profile, settings.profiles)
@@ -626,7 +638,7 @@ def _to_dict(event: Event) -> dict[str, Any]:
     return {"type": type_of(event), **payload_of(event)}
 
 
-_NOT_COMPARED = ("version", "inputs")
+_NOT_COMPARED = ("version", "inputs", "listed", "listing")
 _OF_VERSION = ("detail", "error", "reason", "warnings", "effective_allowed_tools", "events")
 """Members that are compared only if the journal was written by this version: sentences for people, in its wording,
 patterns of `allowed-tools` as far as it understands them, and the number of its events."""

@@ -1,5 +1,6 @@
 """Session: the public API of one conversation on a shelf."""
 
+import os
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -7,14 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.build import COLLISION_KEYS
+from skillshelf.catalog.build_context import ban_on
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import LISTED_IN_TOOL, SYSTEM_RULES, CatalogText
 from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Profile
+from skillshelf.config.system_policy import is_banned, is_outdated, trust_refusal
+from skillshelf.core import files
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import CatalogSkill, Diagnostic
-from skillshelf.errors import FileReadError, SkillError
+from skillshelf.errors import FileReadError, PermissionDenied, SkillError
 from skillshelf.session.conversation import Conversation, Proposal, ShelfProtocol, is_for_users
 from skillshelf.session.effects import Effects
 from skillshelf.session.entries import ENTRIES, EntryName
@@ -24,6 +28,7 @@ from skillshelf.session.recorder import RecordingOptions, RunningCall
 from skillshelf.session.render import agents_md_files, held_back_warning, joined_agents_md, render_preloaded
 from skillshelf.session.results import ShownSkill, clean, failure, in_envelope, recorded_text
 from skillshelf.session.sent_texts import ConversationMark, Memory, SentTexts
+from skillshelf.session.system_rules import as_record, require_required, require_served, require_usable, still_required
 from skillshelf.session.threads import AnyConfirm, SessionLock, in_thread, synchronous
 from skillshelf.session.tool_calls import (
     CALLS,
@@ -80,8 +85,14 @@ class Session:
         effects: Effects | None = None,
         restored: bool = False,
         memory: Memory = "session",
+        person: bool = False,
     ) -> None:
+        if effects is None:
+            shelf.renew_policy()
+            if not person:
+                require_served(shelf)
         self.shelf = shelf
+        self._system = shelf.settings.system
         self.changes: tuple[str, ...] = ()
         self._recording = recording
         self._effects = effects
@@ -105,12 +116,32 @@ class Session:
                 client=recording.client,
                 subject=recording.subject,
                 per_request=recording.per_request,
+                system=as_record(self._system) if self._system.files else [],
             )
             self._conversation.record_catalog()
             on_error.callback(self.close)
+            if effects is None and not person:
+                # The rules of this session may hide more than those of the shelf.
+                require_required(self._conversation.skills, self._system)
             for name in preloaded:
                 self._conversation.preload(name)
             on_error.pop_all()
+
+    @property
+    def is_outdated(self) -> bool:
+        """True if the system policy changed since the session began: it gives nothing more to a model then."""
+        if self._effects is not None:
+            return False
+        system = self.shelf.settings.system
+        return system is not self._system or is_outdated(system, self.shelf.environment)
+
+    def _serve(self) -> None:
+        """Raise PermissionDenied if the system policy lets no model be served, or not by this session any more."""
+        if self._effects is None:
+            require_usable(self._system)
+            if self.is_outdated:
+                self.close()
+                raise PermissionDenied("the system policy changed, which ended this session; open a new one")
 
     def close(self) -> None:
         """End the session and complete its journal."""
@@ -162,6 +193,7 @@ class Session:
 
     def catalog_text(self) -> CatalogText:
         """Return the catalog text of the profile, with the extra fields that the policy allows."""
+        self._serve()
         return self._conversation.catalog_text()
 
     def record_catalog(self) -> None:
@@ -176,6 +208,7 @@ class Session:
         """
         given = _joined(base, agents_context)
         with self._lock:
+            self._serve()
             self._refresh_on_call()
             ours = self.compose_prompt(digest_of(given.encode("utf-8", "replace")), tools is None or "read" in tools)
         return _joined(given, ours)
@@ -189,12 +222,16 @@ class Session:
             return ""
         shelf, place = self._conversation.shelf, self._conversation.shelf.environment
         sent, held = agents_md_files(place.cwd, shelf.trust, shelf.settings.trusted_folders, place.home)
+        if self._system.files:
+            closed = [file for file in sent if trust_refusal(self._system, files.real_path(os.path.dirname(file.path)))]
+            sent, held = [file for file in sent if file not in closed], [*held, *closed]
         with self._lock:
             self._conversation.warn(held_back_warning(file) for file in held)
         return joined_agents_md(sent)
 
     def compose_prompt(self, base_digest: str, read_tool: bool = True) -> str:
         """Return our part of the system prompt and record it; `base_digest` stands for what the host gave."""
+        self._serve()
         with self._conversation.one_catalog():
             return self._compose_prompt(base_digest, read_tool=read_tool)
 
@@ -222,6 +259,7 @@ class Session:
     def tools(self) -> list[Tool]:
         """Return the tools of the profile that the policy can allow; none if there is no skill."""
         with self._lock:
+            self._serve()
             self._refresh_on_call()
         runs = can_run(self.policy, can_ask=self._conversation.permissions.may_confirm("skill_run", self.skills))
         return tools_of(
@@ -236,7 +274,8 @@ class Session:
         """Return one slash command for each skill that a user may invoke."""
         if self.profile.commands == "none" or not self.shelf.settings.commands:
             return []
-        return [COMMAND + skill.name for skill in self.skills if skill.enabled and is_for_users(skill)]
+        offered = [skill for skill in self.skills if skill.enabled and not is_banned(skill.hidden_by)]
+        return [COMMAND + skill.name for skill in offered if is_for_users(skill)]
 
     # Tool calls -----------------------------------------------------------------------------------
 
@@ -254,6 +293,10 @@ class Session:
         with self._lock, self._conversation.one_catalog():
             if self._conversation.recorder.closed:
                 return failure("failed", "this session was closed")
+            try:
+                self._serve()
+            except PermissionDenied as error:
+                return self._failure(error)
             self._conversation.record_catalog()
             self._conversation.visible = visible
             with self._conversation.recorder.act(tool, recorded, mode="auto") as act:
@@ -277,6 +320,8 @@ class Session:
         if not self.shelf.settings.enabled:
             return failure("denied", "skills are disabled")
         self._refresh_on_call()
+        if self._system.files and (missing := still_required(self.skills, self._system)):
+            self._conversation.permissions.deny_from_above(NAMES_OF_TOOLS[tool], missing)
         wrong = check_arguments(tool, self.profile, given)
         if wrong is not None:
             return failure("invalid_params", wrong)
@@ -325,6 +370,11 @@ class Session:
             return None
         name, arguments = self._split_command(text[len(COMMAND) :])
         given = {"name": name, **({"args": arguments} if arguments else {})}
+        with self._lock:
+            try:
+                self._serve()
+            except PermissionDenied as error:
+                return self._failure(error)
         with self._lock, self._act("command", given, command=text) as act:
             try:
                 act.result = self._conversation.use_one("command", name, arguments=arguments).result
@@ -364,6 +414,8 @@ class Session:
         given = {**({key: name} if path is None else {"path": path}), **more}
         entry: EntryName = "load_for_model" if for_model else "load"
         with self._lock:
+            if for_model:
+                self._serve()
             with self._act(entry, given, tool=tool) as act:
                 used = self._conversation.use_one(entry, name, path, arguments)
                 assert used.loaded is not None
@@ -381,6 +433,8 @@ class Session:
         """
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
         entry: EntryName = "read_for_model" if for_model else "read"
+        if for_model:
+            self._serve()
         with self._lock, self._act(entry, {key: uri, **self._selected(uri, path)}, tool=tool) as act:
             address = parse_address(uri)
             if is_load(address, self.profile):
@@ -411,6 +465,7 @@ class Session:
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
         """Return the skills visible to the model that match a query; errors are raised."""
+        self._serve()
         options = {"limit": limit, "scope": scope}
         given = {"query": query, **{key: value for key, value in options.items() if value is not None}}
         with self._lock, self._conversation.act("skill_search", given, mode="auto") as act:
@@ -422,6 +477,7 @@ class Session:
         self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
     ) -> "tuple[Run, ToolResult]":
         """Run a script for a person; it still has to be confirmed unless a rule allows it."""
+        self._serve()
         given = {"name": name, "script": script, **({"args": list(args)} if args else {})}
         with self._lock, self._conversation.act("skill_run", given, mode="manual") as act:
             run, act.result = self._conversation.run_script(name, script, args, act, by_user=True, on_output=on_output)
@@ -432,6 +488,7 @@ class Session:
         names = mentioned_names(text)
         if self.profile.mentions == "none" or not names:
             return Mentions(text, (), ())
+        self._serve()
         with self._lock, self._conversation.one_catalog():
             return resolve_mentions(text, names, self._conversation)
 
@@ -445,6 +502,7 @@ class Session:
 
     def activate(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
         """Load a skill and make it active; raise what a load raises."""
+        self._serve()
         with self._lock, self._act("activate", {"name": name} if path is None else {"path": path}):
             used = self._conversation.use_one("activate", name, path)
             assert used.loaded is not None
@@ -483,6 +541,8 @@ class Session:
         A skill tool is decided for the skill that its arguments resolve to, any other tool by the `allowed-tools` of
         the active skills too.
         """
+        if self._effects is None and (self._system.problem or self.is_outdated):
+            return Decision("deny", None, "the system policy changed or cannot be used; open a new session")
         with self._lock:
             given = dict(arguments or {})
             decision = self._conversation.decide(tool, given)
@@ -506,6 +566,7 @@ class Session:
 
     def recall(self, ref: str) -> str:
         """Return the whole text of a reference; it is kept until the session ends."""
+        self._serve()
         with self._lock:
             return self._conversation.sent.recall(ref)
 
@@ -553,6 +614,10 @@ class Session:
         check_snapshot(snapshot, shelf.profile)
         session = cls(shelf, restored=True, **options)
         session._conversation.sent = SentTexts.from_dict(snapshot)
+        if banned := session._banned_texts():
+            # A text does not say which skill it came from.
+            session._conversation.sent.drop_texts()
+            session.changes += tuple(f"no longer recalled: {one}" for one in banned)
         for name in snapshot["preloaded"]:
             try:
                 session._conversation.preload(name)
@@ -571,6 +636,13 @@ class Session:
                 session.changes += (f"no longer active: {path}: {error}",)
         session._conversation.restore_requests(snapshot["asked_for"])
         return session
+
+    def _banned_texts(self) -> list[str]:
+        """Return a phrase for each skill of a snapshot that the system policy forbids now."""
+        sent = self._conversation.sent.skills.values()
+        found = [(one, files.real_path(one.path)) for one in sent if self._system.rules]
+        denied = [(one, ban_on(self._system, one.name, one.path, real, os.path.dirname(real))) for one, real in found]
+        return [f"{one.name}: the system policy denies it ({by})" for one, by in denied if by]
 
     # Results --------------------------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.packed import skills_at
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
+from skillshelf.config.system_policy import is_kept_untrusted
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import path_text
+from skillshelf.core.text import TRUST_FOR_MODELS, path_text
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
 from skillshelf.session.entries import ENTRIES
@@ -99,9 +100,10 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
 
 
 def _hidden_sentence(conversation: Conversation) -> str:
-    count = sum(skill.hidden == "untrusted" for skill in conversation.skills)
+    untrusted = [skill for skill in conversation.skills if skill.hidden == "untrusted"]
+    count = sum(not is_kept_untrusted(skill.hidden_by) for skill in untrusted)
     subject = "1 skill of this project is" if count == 1 else f"{count} skills of this project are"
-    hidden = [f"{subject} hidden until the user trusts the folder: skillshelf trust"] if count else []
+    hidden = [f"{subject} hidden until the user trusts the folder: {TRUST_FOR_MODELS}"] if count else []
     held = held_back(conversation.catalog, conversation.shelf.settings, "")
     return "".join(f" {sentence}" for sentence in (*held.for_model(), *hidden))
 

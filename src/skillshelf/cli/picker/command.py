@@ -11,18 +11,26 @@ from skillshelf.core.console import as_json, write, write_data
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError
 
 if TYPE_CHECKING:
+    from skillshelf.cli.picker.model import PickerModel
     from skillshelf.cli.picker.rows import SkillRow
     from skillshelf.shelf import Shelf
 
 __all__ = ["pick"]
 
 
-def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
+def pick(
+    values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]", to_trust: "Callable[[Shelf], str] | None" = None
+) -> int:
     """Let a person choose a skill; print what identifies it: its name, or its path if several skills have the name.
 
-    With `path` print its folder.
+    With `path` print its folder. `to_trust` returns the command that trusts the project of a shelf.
     """
-    chosen, code = (_pick_plain if values["plain"] else _pick)(values, open_shelf)
+    from skillshelf.cli.picker import model
+
+    def open_model() -> "PickerModel":
+        return model.PickerModel(open_shelf, to_trust=to_trust)
+
+    chosen, code = (_pick_plain if values["plain"] else _pick)(values, open_model)
     if chosen is None:
         return code
     if values["json"] and chosen.skill is not None:
@@ -33,14 +41,13 @@ def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
     return DONE
 
 
-def _pick_plain(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> "tuple[SkillRow | None, int]":
+def _pick_plain(values: Mapping[str, Any], open_model: "Callable[[], PickerModel]") -> "tuple[SkillRow | None, int]":
     """Ask on the terminal itself: standard output may be a pipe."""
-    from skillshelf.cli.picker.model import PickerModel
     from skillshelf.cli.picker.plain import choose_plain
 
     terminal = _open_terminal()
     with (
-        closing(PickerModel(open_shelf)) as model,
+        closing(open_model()) as model,
         os.fdopen(os.dup(terminal), encoding="utf-8", errors="replace") as source,
         os.fdopen(terminal, "w", encoding="utf-8", errors="backslashreplace") as screen,
     ):
@@ -48,7 +55,7 @@ def _pick_plain(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") ->
         return choose_plain(model, source, screen, query=query, takes_problems=values["path"]), NEGATIVE
 
 
-def _pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> "tuple[SkillRow | None, int]":
+def _pick(values: Mapping[str, Any], open_model: "Callable[[], PickerModel]") -> "tuple[SkillRow | None, int]":
     try:
         from skillshelf.cli.picker.app import Picker
     except ModuleNotFoundError as error:
@@ -57,11 +64,9 @@ def _pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> "tupl
         raise ConfigurationError(
             "pick needs the extra tui: run pip install 'skillshelf[tui]', or use pick --plain"
         ) from None
-    from skillshelf.cli.picker.model import PickerModel
-
     # A busy thread gives way to a key five times sooner than by default.
     sys.setswitchinterval(0.001)
-    model = PickerModel(open_shelf)
+    model = open_model()
     app = Picker(model, query=values["query"] or "", takes_problems=values["path"])
     with _terminal_on_every_stream(), closing(model):
         # Without the mouse: the terminal's own selection and copying keep working.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.catalog.build_context import is_listed
+from skillshelf.catalog.build_context import is_listed, required_by
 from skillshelf.cli.picker.rows import (
     MatchingRows,
     RowFilter,
@@ -19,12 +19,13 @@ from skillshelf.cli.picker.rows import (
 )
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings_edit import change_list
+from skillshelf.config.system_policy import is_banned
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment, expand, user_config_path
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import folded_name
+from skillshelf.core.text import folded_name, trust_command
 from skillshelf.core.worker_process import WorkerLost, WorkerProcess
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError
 
 if TYPE_CHECKING:
     from skillshelf.core.values import CatalogSkill
@@ -141,11 +142,13 @@ class _HostCatalog(NamedTuple):
 class PickerModel:
     """The skills of a shelf; `open_shelf` opens it again after a change of the configuration.
 
-    With a host as filter they are those of the host's own catalog.
+    With a host as filter they are those of the host's own catalog. `to_trust` returns the command that trusts the
+    project of a shelf.
     """
 
-    def __init__(self, open_shelf: "Callable[[], Shelf]") -> None:
+    def __init__(self, open_shelf: "Callable[[], Shelf]", *, to_trust: "Callable[[Shelf], str] | None" = None) -> None:
         self._open_shelf = open_shelf
+        self._to_trust = to_trust or (lambda shelf: trust_command(shelf.project_root))
         self._lock = Lock()
         self.shelf = self._open()
         self.where = PathDisplay(self.shelf.environment.cwd, self.shelf.environment.home)
@@ -187,7 +190,8 @@ class PickerModel:
     def describe(self, row: SkillRow, host: str | None = None) -> list[ScreenLine]:
         """Return the details of a row, the verdicts of hosts, and the text that a model would get."""
         text = preview(self._shelf_of(host), row)
-        return [*details(row, self.where), *self._host_lines(row), *([ScreenLine("")] if text else []), *text]
+        about = details(row, self.where, self._to_trust(self.shelf))
+        return [*about, *self._host_lines(row), *([ScreenLine("")] if text else []), *text]
 
     def close(self) -> None:
         """End the survey of hosts."""
@@ -252,6 +256,7 @@ class PickerModel:
         if row.skill is None:
             raise ConfigurationError(f"{row.name} is not in the catalog; it cannot be enabled or disabled")
         wanted = not row.skill.enabled
+        self._require_choice(row.skill)
         file = self._edit_disabled(row, row.skill, enable=wanted)
         shelf = self._open()
         rows = rows_of(shelf.catalog, self.where)
@@ -263,6 +268,14 @@ class PickerModel:
             state = "enabled" if now.enabled else "disabled"
             return f"{row.name} is still {state}: another configuration file sets it"
         return f"{row.name} is {'enabled' if wanted else 'disabled'} ({self.where.short(file)})"
+
+    def _require_choice(self, skill: "CatalogSkill") -> None:
+        """Raise PermissionDenied for a skill that the system policy requires or forbids: nobody turns it on or off."""
+        if is_banned(skill.hidden_by):
+            raise PermissionDenied(f"{skill.name} is forbidden by the system policy ({skill.hidden_by})")
+        subject = (skill.name, skill.path, skill.real_path, skill.real_dir)
+        if by := required_by(self.shelf.settings.system, *subject):
+            raise PermissionDenied(f"{skill.name} cannot be disabled: the system policy requires it ({by})")
 
     def _edit_disabled(self, row: SkillRow, skill: "CatalogSkill", *, enable: bool) -> str:
         """Add the skill to `skills.disabled`, or remove every entry that means it; return the path of the file."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog.load import omissions
+from skillshelf.config.system_policy import is_kept_untrusted
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, plural, shorten, visible, width
@@ -257,24 +258,34 @@ class ScreenLine(NamedTuple):
 
 _HIDDEN: Mapping[State, str] = {
     "off": "you disabled it; models do not see it",
-    "untrusted": "models do not see it; to allow it, run: skillshelf trust",
+    "untrusted": "models do not see it; to allow it, run: {trust}",
     "denied": "a rule of your configuration denies it (permissions.deny)",
     "hidden": "only users can call it: disable-model-invocation is set",
 }
 
 
-def details(row: SkillRow, where: PathDisplay) -> list[ScreenLine]:
-    """Return the description, the path and the problems of a row."""
+def details(row: SkillRow, where: PathDisplay, trust: str = "skillshelf trust") -> list[ScreenLine]:
+    """Return the description, the path and the problems of a row; `trust` is the command that trusts its project."""
     lines = [_labelled("about", row.text)] if row.skill is not None else []
     lines.append(_labelled("path", where.short(row.path)))
     if row.skill is None:
         lines.append(_labelled(row.state, row.text, TONES[row.state]))
     elif row.state in _HIDDEN:
-        lines.append(_labelled("state", f"{row.state}: {_HIDDEN[row.state]}", TONES[row.state]))
+        said = _hidden_text(row.state, row.skill.hidden_by, trust)
+        lines.append(_labelled("state", f"{row.state}: {said}", TONES[row.state]))
     for warning in row.warnings:
         at = f" (line {warning.line})" if warning.line else ""
         lines.append(_labelled("warning", f"{warning.rule}: {fold(warning.message)}{at}", "doubt"))
     return lines
+
+
+def _hidden_text(state: State, by: str | None, trust: str) -> str:
+    """Return why models do not see a skill, and what allows it, if the user can."""
+    if state == "untrusted" and is_kept_untrusted(by):
+        return f"the system policy trusts no folder there ({by})"
+    if state == "denied" and by:
+        return f"models do not see it because of {by}"
+    return _HIDDEN[state].replace("{trust}", trust)
 
 
 def host_lines(verdicts: "Sequence[Verdict]") -> list[ScreenLine]:
@@ -300,7 +311,7 @@ def preview(shelf: "Shelf", row: SkillRow) -> list[ScreenLine]:
     if row.skill is None:
         return []
     try:
-        with shelf.session() as session:
+        with shelf.session(person=True) as session:
             text = session.load(path=row.path).text
     except (SkillError, OSError) as error:
         return [ScreenLine(f"The model would get an error: {visible(str(error))}", "bad")]
@@ -352,7 +363,7 @@ STATE
 on         models see it
 off        you disabled it
 untrusted  hidden from models until you trust its folder
-denied     denied by a rule of your configuration
+denied     denied by a rule, yours or of the system policy
 hidden     only users can call it
 error      invalid, and not in the catalog
 shadowed   another skill has the same name, or is the same file

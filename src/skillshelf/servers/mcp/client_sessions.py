@@ -98,6 +98,10 @@ class ClientSession:
         with self._lock:
             if self._ended:
                 raise SkillError("this client session has ended")
+            if self._session is not None and self._session.is_outdated and not self._uses:
+                # The system policy changed: what it says now counts from the next request on.
+                self._session.close()
+                self._session = None
             if self._session is None:
                 self._session = self._open()
             session = self._session

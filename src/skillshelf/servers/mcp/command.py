@@ -22,9 +22,11 @@ from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.first_messages import Opening
 from skillshelf.servers.mcp.listings import Listings
 from skillshelf.servers.mcp.skills import PublishedSkills
+from skillshelf.session.recorder import recording_options
 from skillshelf.shelf import Shelf
 
 if TYPE_CHECKING:
+    from skillshelf.journal.otlp import EventExporter
     from skillshelf.servers.mcp.event_loop import Run
     from skillshelf.servers.mcp.server import SkillServer
 
@@ -52,17 +54,26 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"--{given[0].replace('_', '-')} needs --http")
     run = _http(values, shelf) if over_http else None
 
-    journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    skills = PublishedSkills(shelf, journal=journal, keep=values["keep"])
+    recorded = recording_options(values)
+    skills = PublishedSkills(shelf, **recorded)
     try:
-        _note_at_start(journal, over_stdio=not over_http)
+        _note_at_start(recorded["journal"], over_stdio=not over_http)
         if run is not None:
             _run_http(skills, run, show_paths=values["paths"])
         else:
             _run_stdio(skills)
     finally:
         skills.sessions.close()
+        _close_exporter(recorded["otlp"])
     _exit()
+
+
+def _close_exporter(exporter: "EventExporter | None") -> None:
+    """Send the last events; print what could not be sent."""
+    if exporter is not None:
+        exporter.close()
+        if exporter.problem:
+            note(exporter.problem)
 
 
 def _note_at_start(journal: str | None, *, over_stdio: bool) -> None:
@@ -186,7 +197,7 @@ def _run_stdio(skills: PublishedSkills) -> None:
     try:
         read, write = _own_streams()
         # The SDK leaves a trace of each message, if there is a program that collects them.
-        is_traced = "opentelemetry" in sys.modules
+        is_traced = "opentelemetry.trace" in sys.modules
         rest = UnansweredInput(b"") if is_traced else answer_opening(opening, read, write, waiting=signals.wait)
         if rest is None:
             return

@@ -27,7 +27,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from skillshelf.catalog.load import CONTENT_TYPES, SKILL_FILE
 from skillshelf.core.limits import PAGE_ENTRIES, STREAMS_AT_ONCE
 from skillshelf.core.text import encoded_path, fold, for_model, visible
-from skillshelf.errors import SkillError
+from skillshelf.errors import PermissionDenied, SkillError
 from skillshelf.servers.mcp.client_sessions import ClientSession, client_label
 from skillshelf.servers.mcp.listings import CACHE_SCOPE, CACHE_TTL_MS, EXTENSIONS, SERVER_INFO, TEMPLATE, Listings
 from skillshelf.servers.mcp.skill_entries import (
@@ -207,6 +207,9 @@ class SkillServer:
             start.pop()
             try:
                 return function(*arguments)
+            except PermissionDenied as error:
+                # A tool has its refusals in its results; this one is of the server: the policy lets none be served.
+                raise MCPError(code=types.INVALID_REQUEST, message=self._redaction.message(str(error))) from None
             finally:
                 # The loop may have ended by now.
                 with suppress(RuntimeError):

@@ -24,6 +24,8 @@ from skillshelf.servers.mcp.skill_entries import (
 )
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Policy
+from skillshelf.session.session import Session
+from skillshelf.session.system_rules import is_served
 from skillshelf.shelf import Shelf
 
 __all__ = ["PublishedSkills", "SkillTarget"]
@@ -66,7 +68,8 @@ class PublishedSkills:
     ) -> None:
         self.shelf = shelf
         self._refresh_seconds = refresh_seconds
-        self.queries = shelf.session(policy, memory="none")
+        self._open_queries = partial(shelf.session, policy, memory="none")
+        self._queries = self._open_queries()
         self.sessions = ClientSessions(partial(shelf.session, policy, memory="none", **options))
         self.watched = False
         self._publisher = EntryBuilder()
@@ -74,6 +77,13 @@ class PublishedSkills:
         self._refreshed = time.monotonic()
         self._has_changed = False
         self._index: _Index | None = None
+
+    @property
+    def queries(self) -> Session:
+        """The session for what does not depend on a client; a new one if the system policy changed since."""
+        if self._queries.is_outdated:
+            self._queries = self._open_queries()
+        return self._queries
 
     # The catalog ----------------------------------------------------------------------------------
 
@@ -99,6 +109,10 @@ class PublishedSkills:
         """The skills that are visible to a model."""
         if not self.watched:
             self._refresh_after(self._refresh_seconds)
+        if self._queries.is_outdated:
+            self._has_changed |= self.shelf.refresh()
+        if self.shelf.settings.system.files and not is_served(self.shelf):
+            return ()
         return self._indexed().visible
 
     def prepare_search(self) -> None:
@@ -148,6 +162,8 @@ class PublishedSkills:
         return target
 
     def _find(self, uri: str) -> SkillTarget | None:
+        if self.shelf.settings.system.problem:
+            return None
         try:
             found = parse_address(uri)
         except SkillError:

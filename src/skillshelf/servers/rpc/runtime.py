@@ -22,6 +22,8 @@ from skillshelf.shelf import Shelf, open_shelf
 
 if TYPE_CHECKING:
     from skillshelf.journal.events import Event
+    from skillshelf.journal.otlp import EventExporter
+    from skillshelf.journal.parts import Rotation
 
 __all__ = ["ClientCallbacks", "Options", "Refused", "Runtime"]
 
@@ -41,6 +43,8 @@ class Options(NamedTuple):
     trust: Trust = "ask"
     journal: str | None = None
     keep: bool = False
+    rotate: "Rotation | None" = None
+    otlp: "EventExporter | None" = None
 
 
 class ClientCallbacks(NamedTuple):
@@ -138,7 +142,13 @@ class Runtime:
         def on_event(event: "Event") -> None:
             self._client.on_event({"session": name, "type": type_of(event), **payload_of(event)})
 
-        recording = RecordingOptions(path, self.options.keep and path is not None, "never", on_event)
+        recording = RecordingOptions(
+            path,
+            self.options.keep and path is not None,
+            on_event=on_event,
+            rotation=self.options.rotate,
+            exporter=self.options.otlp,
+        )
         return {"policy": policy, "confirm": confirm, "recording": recording}
 
     @contextmanager

@@ -21,6 +21,7 @@ from skillshelf.core.limits import (
     RPC_WAITING_BYTES,
 )
 from skillshelf.core.validation import validate
+from skillshelf.journal.parts import rotation_of
 from skillshelf.servers.rpc.messages import (
     INTERNAL,
     INVALID_PARAMS,
@@ -37,7 +38,9 @@ from skillshelf.servers.rpc.messages import (
 )
 from skillshelf.servers.rpc.methods import METHODS, run_method
 from skillshelf.servers.rpc.runtime import ClientCallbacks, Options, Refused, Runtime
+from skillshelf.session.recorder import recording_options
 from skillshelf.session.results import message_text
+from skillshelf.session.system_rules import require_usable
 from skillshelf.shelf import open_shelf
 
 __all__ = ["Server", "Workers", "Writer", "read_lines", "rpc"]
@@ -424,6 +427,7 @@ def _refusal(code: str, message: str, candidates: Sequence[str] = ()) -> _RpcErr
 
 def rpc(values: Mapping[str, Any]) -> int:
     """Serve the client on standard input and output until it is gone or a signal comes."""
+    recorded = recording_options(values)
     options = Options(
         cwd=os.path.abspath(values["cwd"] or os.getcwd()),
         profile=values["profile"],
@@ -431,18 +435,27 @@ def rpc(values: Mapping[str, Any]) -> int:
         config=os.path.abspath(values["config"]) if values["config"] else None,
         use_cache=not values["no_cache"],
         trust="all" if values["trust"] else "ask",
-        journal=os.path.abspath(values["journal"]) if values["journal"] else None,
-        keep=values["keep"],
+        journal=recorded["journal"],
+        keep=recorded["keep"],
+        rotate=rotation_of(recorded["rotate"]),
+        otlp=recorded["otlp"],
     )
     # A wrong folder, profile or configuration is reported before the first request.
-    open_shelf(options.cwd, options.profile, home=options.home, config=options.config, trust=options.trust)
+    shelf = open_shelf(options.cwd, options.profile, home=options.home, config=options.config, trust=options.trust)
+    require_usable(shelf.settings.system)
     write = _take_standard_output()
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: None)
-    Server(options, read=0, write=write, wake=wake).serve()
+    try:
+        Server(options, read=0, write=write, wake=wake).serve()
+    finally:
+        if options.otlp is not None:
+            options.otlp.close()
+            if options.otlp.problem:
+                note(options.otlp.problem)
     return 0
 
 

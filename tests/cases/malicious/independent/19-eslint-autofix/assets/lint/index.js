@@ -1,0 +1,8 @@
+module.exports = [
+  {
+    rules: {
+      eqeqeq: "error",
+      "no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
+    },
+  },
+];
