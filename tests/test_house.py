@@ -37,10 +37,11 @@ ALLOWED: dict[str, set[str]] = {
     "shelf": {"errors", "core", "config", "journal", "catalog", "search", "session"},
     "lint": {"errors", "core", "config", "catalog", "search", "shelf"},
     "hosts": {"errors", "core", "config", "catalog", "lint"},
+    "install": {"errors", "core", "config", "catalog", "lint", "hosts", "shelf"},
     "servers.mcp": {"errors", *_ENGINE},
     "servers.rpc": {"errors", *_ENGINE},
     "adapters": {"errors", *_ENGINE},
-    "cli": {"errors", *_ENGINE, "lint", "hosts", "servers.mcp", "servers.rpc", "adapters"},
+    "cli": {"errors", *_ENGINE, "lint", "hosts", "install", "servers.mcp", "servers.rpc", "adapters"},
 }
 """Every package, and the packages it may import; `skillshelf` itself gives its version to all of them."""
 

@@ -24,6 +24,7 @@ _MODULES = {
     "skillshelf.journal.state": ("SessionState",),
     "skillshelf.adapters.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.catalog.load": ("LoadedSkill", "Resource"),
+    "skillshelf.catalog.source": ("ExecutableFile", "Source", "SourceEntry", "SourceLimits"),
     "skillshelf.search.query": ("Scorer", "SearchReport", "SearchResult"),
     "skillshelf.session.tool_calls": ("Mentions",),
     "skillshelf.session.session": ("Session",),
@@ -49,11 +50,15 @@ _MODULES = {
         "ResourceNotFound",
         "ScriptNotRunnable",
         "SkillAlreadyExists",
+        "SkillChanged",
         "SkillDirectoryNotFound",
         "SkillError",
         "SkillFileNotFound",
         "SkillNotFound",
         "SkillsDisabled",
+        "SourceNotFound",
+        "SourceRefused",
+        "SourceUnreachable",
         "ValidationFailed",
         "YamlParsingError",
     ),
@@ -71,6 +76,10 @@ if TYPE_CHECKING:
     from skillshelf.adapters.registry import *  # noqa: F403
     from skillshelf.catalog.load import LoadedSkill as LoadedSkill
     from skillshelf.catalog.load import Resource as Resource
+    from skillshelf.catalog.source import ExecutableFile as ExecutableFile
+    from skillshelf.catalog.source import Source as Source
+    from skillshelf.catalog.source import SourceEntry as SourceEntry
+    from skillshelf.catalog.source import SourceLimits as SourceLimits
     from skillshelf.config.profile import Profile as Profile
     from skillshelf.config.profile import RootRule as RootRule
     from skillshelf.core.values import Catalog as Catalog

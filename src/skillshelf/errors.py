@@ -16,6 +16,10 @@ SkillError
   ScriptNotRunnable        a script that no program on this machine can run
   LimitExceeded            a file, walk or output larger than a named limit
   PermissionDenied         the policy denied it
+  SkillChanged             an installed skill whose files are not those of its lock
+  SourceRefused            a source, archive or digest that breaks a rule of installing
+  SourceNotFound           a source that does not exist, or has no such skill
+  SourceUnreachable        a source that does not answer, or breaks off
   SkillsDisabled           skills are switched off in the configuration
   ConfigurationError       a configuration file, variable or option that cannot be used
 
@@ -38,12 +42,16 @@ __all__ = [
     "ResourceNotFound",
     "ScriptNotRunnable",
     "SkillAlreadyExists",
+    "SkillChanged",
     "SkillDirectoryNotFound",
     "SkillError",
     "SkillFileNotFound",
     "SkillNotFound",
     "SkillNotUsable",
     "SkillsDisabled",
+    "SourceNotFound",
+    "SourceRefused",
+    "SourceUnreachable",
     "ValidationFailed",
     "YamlParsingError",
 ]
@@ -198,6 +206,42 @@ class PermissionDenied(SkillError):
     findings: Sequence[object] = ()
 
 
+class SkillChanged(SkillError):
+    """An installed skill whose files are not those that its lock or generation names; `files` are those that differ."""
+
+    def __init__(self, name: str, files: Sequence[str]) -> None:
+        super().__init__(name, tuple(files))
+        self.name = name
+        self.files = tuple(files)
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
+        return (
+            f"Skill changed since it was installed: {self.name} ({shown}); "
+            f"to see it: skillshelf verify; to settle it: skillshelf update {self.name} --restore or --accept"
+        )
+
+
+class SourceRefused(SkillError):
+    """A source, an archive or a digest that breaks a rule of installing; `rule` names it."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(rule, reason)
+        self.rule = rule
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.rule})"
+
+
+class SourceNotFound(SkillError):
+    """A source that does not exist, or has no such skill."""
+
+
+class SourceUnreachable(SkillError):
+    """A source that does not answer, or breaks off."""
+
+
 class SkillsDisabled(SkillError):
     """Skills are switched off in the configuration."""
 
@@ -217,7 +261,18 @@ NOT_FOUND: Final = 3
 DENIED: Final = 4
 FAILED: Final = 5
 
-ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unknown_tool", "too_large", "gone", "failed"]
+ErrorCode = Literal[
+    "not_found",
+    "ambiguous",
+    "denied",
+    "invalid_params",
+    "unknown_tool",
+    "too_large",
+    "gone",
+    "failed",
+    "changed",
+    "refused",
+]
 
 
 class ErrorKind(NamedTuple):
@@ -244,6 +299,10 @@ ERROR_KINDS: Mapping[type[SkillError], ErrorKind] = {
     ScriptNotRunnable: ErrorKind("failed", FAILED),
     LimitExceeded: ErrorKind("too_large", FAILED),
     PermissionDenied: ErrorKind("denied", DENIED),
+    SkillChanged: ErrorKind("changed", DENIED),
+    SourceRefused: ErrorKind("refused", DENIED),
+    SourceNotFound: ErrorKind("not_found", NOT_FOUND),
+    SourceUnreachable: ErrorKind("failed", FAILED),
     SkillsDisabled: ErrorKind("denied", DENIED),
     ConfigurationError: ErrorKind("invalid_params", USAGE),
 }

@@ -53,9 +53,11 @@ __all__ = [
     "remove_folder",
     "remove_link",
     "remove_owned_folder",
+    "remove_stored",
     "remove_tree",
     "replace_file",
     "replace_folder",
+    "store_folder",
     "sweep_owned_folders",
     "sync_folder",
     "tighten",
@@ -261,6 +263,60 @@ def replace_folder(path: str, contents: Mapping[str, bytes], *, executables: Con
     remove_folder(aside)
 
 
+def store_folder(
+    path: str, contents: Mapping[str, bytes], executables: Container[str], *, beside: tuple[str, bytes]
+) -> None:
+    """Create a read-only folder with these files by one rename, after everything in it is on the disk.
+
+    A folder that is there is replaced. `beside` is the end of the name of a file by the folder, and its bytes.
+    """
+    parent, token = os.path.dirname(path), f"{os.getpid()}-{os.urandom(4).hex()}"
+    make_own_folder(parent)
+    # Beside the folders of digests, where nobody looks for one.
+    temporary, aside = (f"{os.path.dirname(parent)}/.{kind}-{token}" for kind in ("new", "removed"))
+    try:
+        os.mkdir(to_system(temporary), 0o700)
+        folders = {""}
+        for relative, data in contents.items():
+            _write_new(f"{temporary}/{relative}", data, mode=0o555 if relative in executables else 0o444, durable=True)
+            folders.update(relative[:end] for end in _folder_ends(relative))
+        for folder in sorted(folders, key=len, reverse=True):
+            inner = f"{temporary}/{folder}".rstrip("/")
+            # Moving a folder needs write permission in it, so the top one gets its mode afterwards.
+            os.chmod(to_system(inner), 0o555 if folder else 0o755)
+            sync_folder(inner)
+        replace_file(path + beside[0], beside[1], mode=0o444)
+        if kind_at(path) is not None:
+            os.chmod(to_system(path), 0o700)
+            os.rename(to_system(path), to_system(aside))
+        os.rename(to_system(temporary), to_system(path))
+        os.chmod(to_system(path), 0o555)
+        sync_folder(parent)
+    except OSError:
+        with suppress(OSError):
+            remove_tree(temporary)
+        raise
+    if kind_at(aside) is not None:
+        remove_tree(aside)
+
+
+def _folder_ends(relative: str) -> Iterator[int]:
+    """Return where the path of each folder above a file ends."""
+    end = relative.find("/")
+    while end >= 0:
+        yield end
+        end = relative.find("/", end + 1)
+
+
+def remove_stored(path: str, *, beside: str) -> None:
+    """Remove a folder that `store_folder` made, and the file by it: first from its place, then from the disk."""
+    aside = f"{os.path.dirname(os.path.dirname(path))}/.removed-{os.getpid()}-{os.urandom(4).hex()}"
+    os.chmod(to_system(path), 0o700)
+    os.rename(to_system(path), to_system(aside))
+    remove(path + beside)
+    remove_tree(aside)
+
+
 def make_parents(folder: str) -> list[str]:
     """Create a folder and its parents; return the new ones, innermost first."""
     missing = []
@@ -276,11 +332,15 @@ def make_parents(folder: str) -> list[str]:
     return created
 
 
-def _write_new(path: str, data: bytes, *, mode: int) -> None:
+def _write_new(path: str, data: bytes, *, mode: int, durable: bool = False) -> None:
     os.makedirs(to_system(os.path.dirname(path)), exist_ok=True)
     descriptor = os.open(to_system(path), _CREATE, mode)
     try:
         _write_all(descriptor, data)
+        if durable:
+            # The umask does not count for what has one mode everywhere.
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -21,6 +21,7 @@ __all__ = [
     "policy_stamps",
     "user_cache_folder",
     "user_config_path",
+    "user_data_folder",
     "user_state_folder",
 ]
 
@@ -143,6 +144,20 @@ def user_cache_folder(environment: Environment) -> str | None:
     from platformdirs import user_cache_dir
 
     return str(user_cache_dir("skillshelf"))
+
+
+def user_data_folder(environment: Environment) -> str | None:
+    """Return the folder of installed skills, whether or not it exists; None without a home."""
+    given = environment.env.get("XDG_DATA_HOME", "")
+    if _LINUX and not environment.home_moved and os.path.isabs(given):
+        return f"{given}/skillshelf"
+    if environment.home is None:
+        return None
+    if environment.home_moved or _LINUX:
+        return f"{environment.home}/.local/share/skillshelf"
+    from platformdirs import user_data_dir
+
+    return str(user_data_dir("skillshelf"))
 
 
 def user_state_folder(environment: Environment) -> str | None:

@@ -47,6 +47,7 @@ __all__ = [
     "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
+    "LOCK_BYTES",
     "NAMES_IN_SCHEMA",
     "OTLP_CLOSE_SECONDS",
     "OTLP_EXPORT_SECONDS",
@@ -103,6 +104,8 @@ __all__ = [
     "SETTLED_NS",
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
+    "SOURCE_ENTRIES",
+    "SOURCE_SECONDS",
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
@@ -219,6 +222,15 @@ TREE_FILES = 512
 
 TREE_BYTES = 16 * 1024 * 1024
 """Bytes of all files of such a skill, by their sizes before any is read."""
+
+LOCK_BYTES = 8 * 1024 * 1024
+"""Largest `skillshelf.lock`, and largest list of a generation, that is read."""
+
+SOURCE_ENTRIES = 4096
+"""Skills that one source may offer."""
+
+SOURCE_SECONDS = 10.0
+"""Time for one request to a source of skills."""
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""

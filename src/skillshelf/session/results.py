@@ -98,6 +98,8 @@ _ENVELOPE_CODES: Mapping[ErrorCode, str] = {
     "too_large": "EXECUTION_ERROR",
     "gone": "NOT_FOUND",
     "failed": "INTERNAL_ERROR",
+    "changed": "ACCESS_DENIED",
+    "refused": "ACCESS_DENIED",
 }
 
 
