@@ -14,14 +14,17 @@ from re import _constants as kinds  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from skillshelf.lint.security_signals import SIGNALS, Signal
+from skillshelf.lint import security_code, security_intents, security_prose
+from skillshelf.lint.security_search import parts_of
+from skillshelf.lint.security_signals import SIGNALS
 from skillshelf.lint.security_words import pattern_key
 
 TARGET = Path(__file__).resolve().parent.parent / "src/skillshelf/lint/security_literals.py"
 Texts = frozenset[str]
 MOST_EXACT, MOST_TEXTS, MOST_ALTERNATIVES, LEAST = 64, 200, 40, 2
-FOLDED = re.compile(r"[\\`^]+|[^ -~]+|  +|(?<![!-~]{2}) |^ +| +$")
-"""What may be another text in a window than in the file: marks of continued lines, and all that is not ASCII.
+FOLDED = re.compile(r"[\\`^\0-\x1f\x7f-\xbf]+|  +|(?<![!-~\xc0-\U0010ffff]{2}) |^ +| +$")
+"""What may be another text in a window than in the file: marks of continued lines, blanks of all kinds, and letters
+whose first byte is that of a blank.
 
 One blank stands for any blanks, which a search can compare if two other characters come before it.
 """
@@ -50,7 +53,7 @@ def _groups(texts: Iterable[str]) -> tuple[Texts, ...]:
     """Return the longest lasting piece of each text as a group; none if a text has no such piece."""
     pieces = {max(FOLDED.split(text), key=len).strip() for text in texts}
     kept = frozenset(one for one in pieces if not any(other != one and other in one for other in pieces))
-    if not kept or len(kept) > MOST_TEXTS or not all(len(one) >= LEAST or RARE.search(one) for one in kept):
+    if not kept or len(kept) > MOST_TEXTS or not all(len(one.encode()) >= LEAST or RARE.search(one) for one in kept):
         return ()
     return (kept,)
 
@@ -118,21 +121,30 @@ def _alternatives(nodes: Sequence[Any], depth: int = 3) -> Iterator[list[Any]]:
     yield [*nodes]
 
 
+def _is_rare(group: Texts) -> bool:
+    """Return whether texts of a group are seldom in others: two letters are in every second line."""
+    return min(len(text.encode()) for text in group) > LEAST
+
+
 def _tells(group: Texts, words: Iterable[str]) -> bool:
     """Return whether a group says more than that one of the words is there, which is known."""
     return not all(any(text in word for text in group) for word in words)
 
 
-def alternatives_of(signal: Signal) -> tuple[tuple[tuple[str, ...], ...], ...]:
-    """Return for each alternative of a pattern the groups of texts that it needs; nothing if one needs nothing."""
-    parsed = [*parser.parse(signal.pattern)]
+def alternatives_of(pattern: str, words: Sequence[str] = ()) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Return for each alternative of a pattern the groups of texts that it needs; nothing if one needs nothing.
+
+    `words` are those of which a text has one anyway.
+    """
+    parsed = [*parser.parse(pattern)]
     for depth in (3, 2, 1, 0):
         needed = [dict.fromkeys(_sequence(one).all_groups()) for one in _alternatives(parsed, depth)]
-        found = [[group for group in groups if _tells(group, signal.words)] for groups in needed]
+        found = [[group for group in groups if not words or _tells(group, words)] for groups in needed]
         if len(found) <= MOST_ALTERNATIVES:
             break
     if not all(found):
         return ()
+    found = [[group for group in groups if _is_rare(group)] or groups for groups in found]
     return tuple(dict.fromkeys(tuple(tuple(sorted(group)) for group in groups) for groups in found))
 
 
@@ -142,25 +154,40 @@ def _quoted(text: str) -> str:
     return mark + text.encode("unicode_escape").decode().replace(mark, f"\\{mark}") + mark
 
 
+def _row(pattern: str, words: Sequence[str] = ()) -> str:
+    return "\n".join("\t".join("\v".join(group) for group in groups) for groups in alternatives_of(pattern, words))
+
+
+def _rows(rows: dict[str, str]) -> Iterator[str]:
+    for key, row in rows.items():
+        if row.strip("\f"):
+            yield f'    "{key}": {_quoted(row)},'
+
+
 def table() -> str:
     """Return the text of the module."""
-    rows = {pattern_key(signal.pattern): alternatives_of(signal) for signal in SIGNALS}
+    signals = {pattern_key(signal.pattern): _row(signal.pattern, signal.words) for signal in SIGNALS}
+    searched = (*security_prose.SEARCHED, *security_intents.SEARCHED, *security_code.SEARCHED)
+    parts = {pattern_key(pattern): "\f".join(map(_row, parts_of(pattern))) for pattern in searched}
     lines = [
         '"""What every match of a pattern of the security rules has: made by `tools/security_literals.py`.',
         "",
         "By the key of each pattern: alternatives, each of them groups of texts in order, of which one must occur.",
         '"""',
         "",
-        '__all__ = ["LITERALS"]',
+        '__all__ = ["LITERALS", "PARTS"]',
         "",
         "LITERALS: dict[str, str] = {",
+        *_rows(signals),
+        "}",
+        "",
+        "PARTS: dict[str, str] = {",
+        *_rows(parts),
+        "}",
+        '"""The same for each of the outermost alternatives of other patterns."""',
     ]
-    for key, alternatives in rows.items():
-        if alternatives:
-            text = "\n".join("\t".join("\v".join(group) for group in groups) for groups in alternatives)
-            lines.append(f'    "{key}": {_quoted(text)},')
-    return "\n".join([*lines, "}", ""])
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else TARGET).write_text(table())
+    Path(sys.argv[1] if len(sys.argv) > 1 else TARGET).write_text(table(), "utf-8")

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* `files.py` uses the extension only if it has this number: one that was built from other sources may lie about. */
-#define INTERFACE 2
+#define INTERFACE 3
 
 #define NUMBERS 5        /* of a stamp: device, inode, size, modification and change time */
 #define FIRST_READ 4096  /* as in core/limits.py, which is checked when the module is used */
@@ -76,9 +76,15 @@ struct filter {
   unsigned char one[256], two[8192], four[8192]; /* of the last two a bit for each */
 };
 
+/* A word as it is compared first: the bytes it begins with, up to eight, and which of these it has. */
+struct entry {
+  uint64_t head, mask;
+  int32_t word, is_last; /* is_last: no other word begins like this one */
+};
+
 /* A table finds words by their first bytes: those of up to three bytes by two, longer ones by a hash of four. */
 struct table {
-  uint32_t one[256], two[65536], four[65536]; /* the first word of each, from 1 */
+  uint32_t one[256], two[65536], four[65536]; /* the first entry of each, from 1 */
   struct filter filter;
 };
 
@@ -92,10 +98,12 @@ struct table {
    follow, the groups of words of which one must be near, and alternatives, one of which must be in the window: how
    many, and each with its length and its groups. Groups are their number, then for each its length and its words. */
 struct words {
-  int32_t count, placed, marks, tokens, inside, signs;
+  int32_t count, placed, marks, tokens, inside, signs, first_sign;
   const unsigned char *text;
   int32_t *offsets, *lengths, *plan;
-  uint32_t *next; /* the next word with the same beginning, from 1 */
+  uint32_t *next; /* the next word with the same beginning, from 1: of tokens, and of others while tables are made */
+  struct entry *entries;
+  uint32_t entered;
   struct table everywhere, windows, nearby;
   uint32_t by_token[4096];
   PyObject *kept; /* the bytes that `text` points into */
@@ -126,6 +134,14 @@ static uint32_t four_bytes(const unsigned char *at) {
 static uint32_t two_bytes(const unsigned char *at) {
   uint16_t value;
   memcpy(&value, at, 2);
+  return value;
+}
+
+/* Return the next eight bytes, with zeros after the end of the text. */
+static uint64_t eight_bytes(const unsigned char *at, int32_t left) {
+  uint64_t value = 0;
+  if (left >= 8) memcpy(&value, at, 8);
+  else memcpy(&value, at, (size_t)left);
   return value;
 }
 
@@ -161,6 +177,7 @@ static void free_words(PyObject *capsule) {
   free(words->lengths);
   free(words->plan);
   free(words->next);
+  free(words->entries);
   free(words);
 }
 
@@ -189,6 +206,32 @@ static void enter_word(struct words *words, int32_t index) {
   *head = (uint32_t)index + 1;
 }
 
+/* Put the words of a beginning side by side, so that all are compared without a jump; return the first, from 1. */
+static uint32_t lay_out(struct words *words, uint32_t index) {
+  uint32_t first = words->entered + 1;
+  for (; index; index = words->next[index - 1]) {
+    struct entry *entry = &words->entries[words->entered++];
+    int32_t word = (int32_t)index - 1, length = words->lengths[word];
+    const unsigned char *text = words->text + words->offsets[word];
+    if (word >= words->tokens && word < words->inside) length = sure_length(text, length);
+    if (length > 8) length = 8;
+    entry->head = eight_bytes(text, length);
+    memset(&entry->mask, 0xff, (size_t)length);
+    entry->word = word;
+    entry->is_last = words->next[index - 1] == 0;
+  }
+  return first;
+}
+
+static void lay_out_table(struct words *words, struct table *table) {
+  for (int i = 0; i < 256; i++)
+    if (table->one[i]) table->one[i] = lay_out(words, table->one[i]);
+  for (int i = 0; i < 65536; i++) {
+    if (table->two[i]) table->two[i] = lay_out(words, table->two[i]);
+    if (table->four[i]) table->four[i] = lay_out(words, table->four[i]);
+  }
+}
+
 /* compile_words(text, lengths, plan): `lengths` and `plan` are 32-bit numbers. */
 static PyObject *compile_words(PyObject *module, PyObject *arguments) {
   PyObject *text;
@@ -208,10 +251,11 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
   words->offsets = malloc(count * 4 + 4);
   words->lengths = malloc(count * 4 + 4);
   words->next = calloc(count + 1, 4);
+  words->entries = calloc(count + 1, sizeof *words->entries);
   words->plan = malloc((size_t)plan_size + 4);
   words->kept = Py_NewRef(text);
   words->text = (const unsigned char *)PyBytes_AsString(text);
-  if (!words->offsets || !words->lengths || !words->next || !words->plan) {
+  if (!words->offsets || !words->lengths || !words->next || !words->entries || !words->plan) {
     Py_DECREF(capsule);
     return PyErr_NoMemory();
   }
@@ -232,10 +276,14 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
     }
     enter_word(words, (int32_t)i);
   }
+  lay_out_table(words, &words->everywhere);
+  lay_out_table(words, &words->windows);
+  lay_out_table(words, &words->nearby);
   const int32_t *number = words->plan + 4;
   for (int32_t left = *number++; left > 0; left--) number += *number + 1; /* marks */
   for (int32_t left = *number++; left > 0; left--) number += *number + 1; /* sought words */
-  words->signs = *number;
+  words->signs = *number++;
+  words->first_sign = (int32_t)(number - words->plan);
   return capsule;
 }
 
@@ -305,25 +353,35 @@ static int is_at(const struct words *words, int32_t word, const unsigned char *t
   return 1;
 }
 
+/* Note that a word, the first bytes of which are at a place, is there if the others are; return 0 if that are too many places. */
+static int note_word(const struct words *words, int32_t word, const unsigned char *text, int32_t at, int32_t size,
+                     struct sightings *seen) {
+  int32_t length = words->lengths[word];
+  if (word < words->marks && !seen->is_sought[word]) return 1;
+  if (word >= words->marks && word < words->inside) {
+    if (!is_at(words, word, text, at, size)) return 1;
+    if (seen->stamps[word] != seen->stamp) seen->firsts[word] = at;
+    seen->lasts[word] = at;
+    seen->stamps[word] = seen->stamp;
+    return 1;
+  }
+  if (length > size - at) return 1;
+  if (length > 8 && memcmp(text + at + 8, words->text + words->offsets[word] + 8, (size_t)length - 8) != 0) return 1;
+  if (word >= words->inside) seen->stamps[word] = seen->stamp;
+  else if (word >= words->placed) seen->flags[word] = 1;
+  else return add_sighting(seen, word, at);
+  return 1;
+}
+
 /* Look at the words that may begin at a place; return 0 if there are too many places. */
 static int look_at(const struct words *words, uint32_t index, const unsigned char *text, int32_t at, int32_t size,
                    struct sightings *seen) {
-  for (; index; index = words->next[index - 1]) {
-    int32_t word = (int32_t)index - 1, length = words->lengths[word];
-    if (word < words->marks && !seen->is_sought[word]) continue;
-    if (word >= words->marks && word < words->inside) {
-      if (!is_at(words, word, text, at, size)) continue;
-      if (seen->stamps[word] != seen->stamp) seen->firsts[word] = at;
-      seen->lasts[word] = at;
-      seen->stamps[word] = seen->stamp;
-      continue;
-    }
-    if (length > size - at || memcmp(text + at, words->text + words->offsets[word], (size_t)length) != 0) continue;
-    if (word >= words->inside) seen->stamps[word] = seen->stamp;
-    else if (word >= words->placed) seen->flags[word] = 1;
-    else if (!add_sighting(seen, word, at)) return 0;
+  uint64_t head = eight_bytes(text + at, size - at);
+  const struct entry *entry = words->entries + index - 1;
+  for (;; entry++) {
+    if ((head & entry->mask) == entry->head && !note_word(words, entry->word, text, at, size, seen)) return 0;
+    if (entry->is_last) return 1;
   }
-  return 1;
 }
 
 static int look_closely(const struct words *words, const struct table *table, const unsigned char *text, int32_t at,
@@ -390,18 +448,22 @@ static int has_row(const struct sightings *seen, const int32_t *group) {
   return 1;
 }
 
+/* Return whether a part that was looked through has the words of an alternative; without any everything may match. */
+static int has_any_row(const struct sightings *seen, const int32_t *plan) {
+  int32_t count = *plan++;
+  if (count == 0) return 1;
+  for (; count > 0; count--, plan += *plan + 1)
+    if (has_row(seen, plan + 1)) return 1;
+  return 0;
+}
+
 /* Return whether a window has the words of one of the alternatives; without alternatives everything may match. */
 static int has_alternative(const struct words *words, struct sightings *seen, const int32_t *plan,
                            const unsigned char *text, int32_t low, int32_t high) {
-  int32_t count = *plan++;
-  if (count == 0) return 1;
+  if (*plan == 0) return 1;
   seen->stamp++;
   look_through(words, &words->windows, &words->windows.filter, text, low, high, seen);
-  for (; count > 0; count--) {
-    if (has_row(seen, plan + 1)) return 1;
-    plan += *plan + 1;
-  }
-  return 0;
+  return has_any_row(seen, plan);
 }
 
 static const int32_t *behind_groups(const int32_t *groups) {
@@ -494,7 +556,17 @@ static int try_signs(const struct words *words, struct sightings *seen, const un
   return 1;
 }
 
-/* Return the marks and tokens of a text, a byte for each, and the places where signs are to be tried; None if that is not the plain case. */
+/* Write the numbers of the words of marks and of the tokens that occur, from the first of them, over the stamps, which
+   nobody needs any more; return how many bytes these are. */
+static Py_ssize_t known_words(const struct words *words, struct sightings *seen) {
+  Py_ssize_t count = 0;
+  for (int32_t i = words->placed; i < words->tokens; i++)
+    if (seen->flags[i]) seen->stamps[count++] = i - words->placed;
+  return count * 4;
+}
+
+/* Return the marks of a text, a byte for each, the numbers of the words of marks and of the tokens that occur, and the
+   places where signs are to be tried; None if that is not the plain case. */
 static PyObject *answer(const struct words *words, const unsigned char *text, int32_t size, struct sightings *seen,
                         int32_t *tries, struct numbers *out) {
   const int32_t *marks = words->plan + 4, *sought = marks + 1;
@@ -516,7 +588,8 @@ static PyObject *answer(const struct words *words, const unsigned char *text, in
     mark[i] = 0;
     for (int32_t j = 1; j <= *word; j++) mark[i] |= (char)seen->flags[word[j]];
   }
-  return Py_BuildValue("Ny#y#", found, seen->flags + words->marks, (Py_ssize_t)(words->tokens - words->marks), out->count ? (char *)out->values : "", (Py_ssize_t)(out->count * 4));
+  Py_ssize_t known = known_words(words, seen), candidates = (Py_ssize_t)(out->count * 4);
+  return Py_BuildValue("Ny#y#", found, (char *)seen->stamps, known, out->count ? (char *)out->values : "", candidates);
 }
 
 static PyObject *find_words(PyObject *module, PyObject *arguments) {
@@ -551,12 +624,44 @@ static PyObject *find_words(PyObject *module, PyObject *arguments) {
   return found;
 }
 
+/* possible_signs(words, text): a byte for each sign, whether the text has the words of one of its alternatives. */
+static PyObject *possible_signs(PyObject *module, PyObject *arguments) {
+  PyObject *capsule, *found;
+  const char *text;
+  Py_ssize_t size;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "Oy#", &capsule, &text, &size)) return NULL;
+  struct words *words = PyCapsule_GetPointer(capsule, "skillshelf.words");
+  if (!words) return NULL;
+  if (size > 1 << 24) Py_RETURN_NONE;
+  struct sightings seen = {.stamp = 1,
+                           .stamps = calloc((size_t)words->count + 1, 4),
+                           .firsts = malloc((size_t)words->inside * 4 + 4),
+                           .lasts = malloc((size_t)words->inside * 4 + 4)};
+  found = PyBytes_FromStringAndSize(NULL, words->signs);
+  if (found && seen.stamps && seen.firsts && seen.lasts) {
+    char *flags = PyBytes_AsString(found);
+    const int32_t *starts = words->plan + words->first_sign;
+    look_through(words, &words->windows, &words->windows.filter, (const unsigned char *)text, 0, (int32_t)size, &seen);
+    for (int32_t i = 0; i < words->signs; i++)
+      flags[i] = (char)has_any_row(&seen, behind_groups(words->plan + starts[i] + 1));
+  } else if (found) {
+    Py_DECREF(found);
+    found = PyErr_NoMemory();
+  }
+  free(seen.stamps);
+  free(seen.firsts);
+  free(seen.lasts);
+  return found;
+}
+
 /* Module ------------------------------------------------------------------------------------------------------- */
 
 static PyMethodDef METHODS[] = {
     {"packed_stamps", packed_stamps, METH_VARARGS, "packed_stamps(folder, paths): as `files.packed_stamps`."},
     {"compile_words", compile_words, METH_VARARGS, "compile_words(text, lengths, plan): words to look for."},
     {"find_words", find_words, METH_VARARGS, "find_words(words, text): as `_signal_hits` of `lint/security.py` looks."},
+    {"possible_signs", possible_signs, METH_VARARGS, "possible_signs(words, text): as `search` of `security_search.py` asks."},
     {NULL, NULL, 0, NULL},
 };
 

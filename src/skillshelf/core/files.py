@@ -142,8 +142,10 @@ if TYPE_CHECKING:
 
         def find_words(self, words: object, text: bytes, /) -> tuple[bytes, bytes, bytes] | None: ...
 
+        def possible_signs(self, words: object, text: bytes, /) -> bytes | None: ...
 
-_INTERFACE = 2
+
+_INTERFACE = 3
 """The interface of the extension that this module can use; an older or newer one is left alone."""
 
 _native_cores: "list[_NativeCore | None]" = []

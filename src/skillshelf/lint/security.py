@@ -20,10 +20,10 @@ from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
 from skillshelf.core.values import Severity
-from skillshelf.lint.security_code import CODE_TOKENS, block_signs, program_signs, unmasked
+from skillshelf.lint.security_code import CODE_TOKENS, CODE_WORDS, block_signs, program_signs, unmasked
 from skillshelf.lint.security_context import rule_in_context
-from skillshelf.lint.security_intents import INTENT_TOKENS, hides_orders, intent_signs
-from skillshelf.lint.security_prose import PROSE_TOKENS, prose_signs
+from skillshelf.lint.security_intents import INTENT_TOKENS, INTENT_WORDS, hides_orders, intent_signs
+from skillshelf.lint.security_prose import PROSE_TOKENS, PROSE_WORDS, prose_signs
 from skillshelf.lint.security_signals import (
     ADDRESS,
     DEFENCE,
@@ -39,7 +39,7 @@ from skillshelf.lint.security_signals import (
     pattern_of,
     words_by_token,
 )
-from skillshelf.lint.security_words import AFTER, BEFORE, FOLLOWING, Mark, Sighting, near_pattern, seen_in
+from skillshelf.lint.security_words import AFTER, BEFORE, FOLLOWING, Mark, Sighting, Words, near_pattern, seen_in
 
 __all__ = ["SecurityFinding", "folder_findings", "security_findings", "unchecked"]
 
@@ -234,12 +234,15 @@ def _folded(data: bytes) -> bytes:
 class _Look:
     """A text in lower case, its marks, and where signals are to be tried: by the extension, or word by word."""
 
+    words: Words
+
     def __init__(self, lowered: bytes) -> None:
         self.lowered = lowered
         self._sighting = seen_in(lowered, _MARKS)
         if self._sighting is not None:
-            self.marks, self.tokens = self._sighting.marks, self._sighting.tokens
+            self.marks, self.words, self.tokens = self._sighting.marks, self._sighting.words, self._sighting.tokens
             return
+        self.words = lowered
         self.tokens = _vocabulary().intersection(lowered.translate(TOKENS).split())
         self.marks = bytes(mark.is_in(lowered, self.tokens) for mark in _MARKS)
 
@@ -255,8 +258,9 @@ def _hits_in_look(data: bytes, look: _Look, unfolded: bytes, *, is_page: bool) -
     lowered, marks = look.lowered, look.marks
     found = [*look.hits(is_page=is_page)]
     found += _hits_in_addresses(lowered)
-    signs = [*prose_signs(lowered, look.tokens, is_page=is_page), *intent_signs(lowered, look.tokens, is_page=is_page)]
-    for sign in (*signs, *(block_signs(lowered, look.tokens) if is_page else ())):
+    signs = [*prose_signs(lowered, look.tokens, look.words, is_page=is_page)]
+    signs += intent_signs(lowered, look.tokens, look.words, is_page=is_page)
+    for sign in (*signs, *(block_signs(lowered, look.tokens, look.words) if is_page else ())):
         rule = rule_in_context(sign.rule, lowered, sign.at, sign.evidence, is_page=is_page)
         found.append(_Hit(rule, *_place(lowered, sign.at), sign.says, sign.evidence))
     if marks[_FOREIGN_TOKEN] or unfolded[_FOREIGN_LETTERS]:
@@ -679,8 +683,9 @@ _MARKS = (
     Mark((b"\n" * 50, b" " * 180, b"\n \n \n", b"\r\n\r\n\r\n")),
     Mark(tokens=tuple(sorted(_DECODERS))),
     Mark(tokens=tuple(sorted(_SHELLS))),
-    # The tokens that signs in sections and blocks are asked about.
-    Mark(tokens=tuple(sorted(PROSE_TOKENS | CODE_TOKENS | INTENT_TOKENS))),
+    # What signs in sections and blocks are asked about.
+    Mark(PROSE_WORDS, tuple(sorted(PROSE_TOKENS))),
+    Mark((*CODE_WORDS, *INTENT_WORDS), tuple(sorted(CODE_TOKENS | INTENT_TOKENS))),
     *(Mark(tuple(word.encode() for word in words.split())) for _, _, words, _ in FOREIGN),
 )
 """What a text is asked for before anything is tried; those of other languages are the last ones."""

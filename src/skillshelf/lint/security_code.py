@@ -10,9 +10,11 @@ from itertools import islice
 
 from skillshelf.core.limits import SECURITY_HITS
 from skillshelf.lint.security_prose import Sign, is_foreign_place, orders_in
+from skillshelf.lint.security_search import search
 from skillshelf.lint.security_signals import SENDS, STRONG_SECRET, pattern_of
+from skillshelf.lint.security_words import Words
 
-__all__ = ["CODE_TOKENS", "block_signs", "program_signs", "unmasked"]
+__all__ = ["CODE_TOKENS", "CODE_WORDS", "SEARCHED", "block_signs", "program_signs", "unmasked"]
 
 _LONGEST = 200_000
 
@@ -96,6 +98,9 @@ _COMBINATIONS = (
 )  # fmt: skip
 """What is a sign together: rule, one part, the other part, what else must hold, and what it means."""
 
+SEARCHED = (_SOURCE, _WHOLE_ENVIRONMENT, _PASSING_LOGIN, _FROM_NUMBERS, _HIDDEN_NAME, _DATA_RUN, _LETS_IN)
+"""The patterns whose alternatives are tried only in texts that have their words."""
+
 _IN_PAGES = {
     0: ((b"git ",), (b"env", b"auth", b"cred", b".ssh", b".aws", b".pem", b".key", b"secret", b"pass", b"id_")),
     3: ((b"env",), (b"base64", b"b64", b"btoa", b"gzip", b"zlib", b"xxd", b"hexlify", b"openssl", b"encode")),
@@ -126,14 +131,21 @@ def program_signs(text: str) -> Iterator[Sign]:
     yield from _signs(text[:_LONGEST], range(len(_COMBINATIONS)))
 
 
-def block_signs(lowered: bytes, tokens: frozenset[bytes]) -> Iterator[Sign]:
+CODE_WORDS: tuple[bytes, ...] = (
+    b"```",
+    *(word for groups in _IN_PAGES.values() for group in groups for word in group),
+)
+"""The words of the blocks of code of a page."""
+
+
+def block_signs(lowered: bytes, tokens: frozenset[bytes], words: Words) -> Iterator[Sign]:
     """Yield the signs of the blocks of code of a page."""
-    if b"```" not in lowered:
+    if b"```" not in words:
         return
     possible = {
         number: groups
         for number, groups in _IN_PAGES.items()
-        if not _PAGE_TOKENS[number].isdisjoint(tokens) and _has_all(lowered, groups)
+        if not _PAGE_TOKENS[number].isdisjoint(tokens) and _has_all(words, groups)
     }
     at = lowered.find(b"```") if possible else -1
     left = SECURITY_HITS
@@ -148,7 +160,7 @@ def block_signs(lowered: bytes, tokens: frozenset[bytes]) -> Iterator[Sign]:
         at = lowered.find(b"```", end + 4)
 
 
-def _has_all(block: bytes, groups: tuple[tuple[bytes, ...], ...]) -> bool:
+def _has_all(block: Words, groups: tuple[tuple[bytes, ...], ...]) -> bool:
     for group in groups:
         for word in group:
             if word in block:
@@ -161,10 +173,10 @@ def _has_all(block: bytes, groups: tuple[tuple[bytes, ...], ...]) -> bool:
 def _signs(text: str, numbers: "range | list[int]") -> Iterator[Sign]:
     for number in numbers:
         rule, one, other, also, says = _COMBINATIONS[number]
-        first = pattern_of(one).search(text)
+        first = search(one, text)
         if first is None:
             continue
-        second = pattern_of(other).search(text) if other else first
+        second = search(other, text) if other else first
         if (
             second is None
             or (also == "place" and not is_foreign_place(text))

@@ -11,9 +11,11 @@ from itertools import islice
 from skillshelf.core.limits import SECURITY_WINDOWS
 from skillshelf.core.records import NamedTuple
 from skillshelf.lint.security_prose import ABROAD, Sign, is_foreign_place, is_warning
+from skillshelf.lint.security_search import search
 from skillshelf.lint.security_signals import pattern_of
+from skillshelf.lint.security_words import Words
 
-__all__ = ["INTENT_TOKENS", "hides_orders", "intent_signs"]
+__all__ = ["INTENT_TOKENS", "INTENT_WORDS", "SEARCHED", "hides_orders", "intent_signs"]
 
 _LONGEST = 2400
 
@@ -79,10 +81,6 @@ _Found = tuple[str, str, re.Match[str]]
 """The rule, what to say, and the telling match."""
 
 
-def _search(pattern: str, text: str) -> "re.Match[str] | None":
-    return pattern_of(pattern).search(text)
-
-
 def _sentence(text: str, match: "re.Match[str]") -> str:
     """Return the sentence or line of a match."""
     start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "\n", "。", "! ", "？")) + 1
@@ -94,12 +92,12 @@ def _asks(text: str) -> "_Found | None":
     """Return the sign of a section that asks for a secret and hands it on."""
     says = "asks for a secret that nobody should hand to an agent"
     for pattern, strict in ((_PHRASE, False), (_LOGIN, True)):
-        for match in islice(pattern_of(pattern).finditer(text), 6):
+        for match in islice(pattern_of(pattern).finditer(text) if search(pattern, text) else (), 6):
             near = _sentence(text, match)
-            if not _search(_ASK, near) or _search(_FORBIDS, near):
+            if not search(_ASK, near) or search(_FORBIDS, near):
                 continue
             after = text[match.start() : match.end() + 500]
-            if not strict or (_search(_HANDS_ON, after) and _hands_on(near, after)):
+            if not strict or (search(_HANDS_ON, after) and _hands_on(near, after)):
                 return "security-secret-request", says, match
     return None
 
@@ -112,12 +110,12 @@ def _hands_on(near: str, after: str) -> bool:
 
 def _leads(text: str) -> "_Found | None":
     """Return the sign of a section that lets an address give orders."""
+    match = search(_STANDING, text) or (search(_OBEYS, text) if search(_AT_EACH, text) else None)
+    if match is None or not search(_FETCH, text) or search(_FORBIDS, _sentence(text, match)):
+        return None
     if not (is_foreign_place(text) or "txt record" in text):
         return None
-    match = _search(_STANDING, text) or (_search(_OBEYS, text) if _search(_AT_EACH, text) else None)
-    if match is None or not _search(_FETCH, text) or _search(_FORBIDS, _sentence(text, match)):
-        return None
-    if _search(_STANDING, match[0]) or _is_led(text, match):
+    if search(_STANDING, match[0]) or _is_led(text, match):
         return "security-remote-instructions", "lets an address give orders", match
     return None
 
@@ -136,8 +134,8 @@ _FETCHED = r"\b(?:what|whatever|content|contents|response|answer|text|line|snipp
 
 def _feeds(text: str) -> "_Found | None":
     """Return the sign of a section that gives what an address returns to a shell."""
-    match = _search(_FEED, text)
-    if match is None or not _search(_FETCHED, text) or _search(_FORBIDS, _sentence(text, match)):
+    match = search(_FEED, text)
+    if match is None or not search(_FETCHED, text) or search(_FORBIDS, _sentence(text, match)):
         return None
     if not is_foreign_place(text[max(match.start() - 300, 0) : match.end() + 200]):
         return None
@@ -146,24 +144,24 @@ def _feeds(text: str) -> "_Found | None":
 
 def _carries(text: str) -> "_Found | None":
     """Return the sign of a section whose links or pictures carry what the user said or has."""
-    match = _search(_CARRIER, text)
+    match = search(_CARRIER, text)
     if match is None or not is_foreign_place(match[0]):
         return None
-    private = _search(_CONVERSATION, text[match.end() :]) or _search(_CONVERSATION, text[: match.start()])
-    if private is None or not (_search(_ENCODED, text) or _search(_EACH_ANSWER, text)):
+    private = search(_CONVERSATION, text[match.end() :]) or search(_CONVERSATION, text[: match.start()])
+    if private is None or not (search(_ENCODED, text) or search(_EACH_ANSWER, text)):
         return None
     return "security-exfiltration", "puts what the user said or has into an address that is opened", match
 
 
 def _describes(text: str) -> "_Found | None":
     """Return the sign of a section that describes where a login is kept and puts it elsewhere."""
-    match = _search(_DESCRIBED, text)
-    if match is None or not is_foreign_place(text) or _search(_FORBIDS, _sentence(text, match)):
+    match = search(_DESCRIBED, text)
+    if match is None or not is_foreign_place(text) or search(_FORBIDS, _sentence(text, match)):
         return None
-    if _search(r"\b(?:attach|post|put|copy|upload|send|submit|paste|include|file)\b", text) and (
-        _search(_ENCODED, text)
-        or _search(_HIDES, text)
-        or _search(r"\b(?:ticket|report|field|form|tracker)\b|` to https?:", text)
+    if search(r"\b(?:attach|post|put|copy|upload|send|submit|paste|include|file)\b", text) and (
+        search(_ENCODED, text)
+        or search(_HIDES, text)
+        or search(r"\b(?:ticket|report|field|form|tracker)\b|` to https?:", text)
     ):
         return "security-exfiltration", "describes where a login is kept, and puts it elsewhere", match
     return None
@@ -171,12 +169,12 @@ def _describes(text: str) -> "_Found | None":
 
 def _pretends(text: str) -> "_Found | None":
     """Return the sign of sections that do something, leave it out of the report, and explain it away."""
-    away = _search(_EXPLAINS_AWAY, text)
-    hides = _search(_HIDES, text)
-    consent = _search(_CONSENT, text)
+    away = search(_EXPLAINS_AWAY, text)
+    hides = search(_HIDES, text)
+    consent = search(_CONSENT, text)
     if sum(one is not None for one in (away, hides, consent)) < 2:
         return None
-    if not (away and hides) and not _search(_DEED, text):
+    if not (away and hides) and not search(_DEED, text):
         return None
     match = away or consent
     assert match is not None
@@ -198,13 +196,13 @@ def _gives(text: str) -> "_Found | None":
     """Return the sign of a sentence that gives what a person owns to an address, unless the section asks for it."""
     for match in islice(pattern_of(r"https?://").finditer(text), 8):
         before = text[max(match.start() - 12, 0) : match.start()]
-        if not _search(_TOWARDS, before) or not is_foreign_place(text[match.start() : match.end() + 90]):
+        if not search(_TOWARDS, before) or not is_foreign_place(text[match.start() : match.end() + 90]):
             continue
         near = text[max(match.start() - 260, 0) : match.start()]
         near = near[max(near.rfind(mark) for mark in (". ", "\n", "。", "|", ": ")) + 1 :]
-        owned = _search(_OWNED, near)
-        sends = _search(_GIVES, near if near.isascii() else near + text[match.end() :][:120])
-        if owned and sends and not _search(_FORBIDS, near) and not _search(_WISHED, text):
+        owned = search(_OWNED, near)
+        sends = search(_GIVES, near if near.isascii() else near + text[match.end() :][:120])
+        if owned and sends and not search(_FORBIDS, near) and not search(_WISHED, text):
             return "security-exfiltration", "gives what the user owns to an address", owned
     return None
 
@@ -215,19 +213,26 @@ _REPLACED = r"\b(?:guidance|rules?|instructions?|caution|polic(?:y|ies)|defaults
 
 def _outranks(text: str) -> "_Found | None":
     """Return the sign of a section that answers for the user, or puts itself in the place of other rules."""
-    if (match := _search(_ANSWERS, text)) and not _search(_FORBIDS, match[0]):
+    if (match := search(_ANSWERS, text)) and not search(_FORBIDS, match[0]):
         return "security-override", "answers questions that are for the user", match
-    if match := _search(_REPLACED, text):
+    if match := search(_REPLACED, text):
         return "security-override", "puts itself in the place of the rules of the agent", match
     return None
 
 
 def _imitates(text: str) -> "_Found | None":
     """Return the sign of a page that ends itself and goes on as a message of the system."""
-    match = _search(_TAG, text)
-    if match is None or text.count("```", 0, match.start()) % 2 or not _search(_TAG_ORDERS, text[match.end() :][:600]):
+    match = search(_TAG, text)
+    if match is None or text.count("```", 0, match.start()) % 2 or not search(_TAG_ORDERS, text[match.end() :][:600]):
         return None
     return "security-override", "imitates a message of the system", match
+
+
+SEARCHED = (
+    *(_EXPLAINS_AWAY, _CONSENT, _HIDES, _STANDING, _OBEYS, _AT_EACH, _PHRASE, _LOGIN, _DESCRIBED),
+    *(_FEED, _FETCHED, _ANSWERS, _REPLACED, _OWNED, _DEED),
+)
+"""The patterns whose alternatives are tried only in texts that have their words."""
 
 
 # Sections -------------------------------------------------------------------------------------------
@@ -239,9 +244,9 @@ class _Gate(NamedTuple):
     tokens: frozenset[bytes]
     abroad: tuple[bytes, ...]
 
-    def words_in(self, lowered: bytes, tokens: frozenset[bytes], *, abroad: bool) -> tuple[bytes, ...]:
+    def words_in(self, words: Words, tokens: frozenset[bytes], *, abroad: bool) -> tuple[bytes, ...]:
         """Return the words that a text has."""
-        others = [word for word in self.abroad if word in lowered] if abroad else []
+        others = [word for word in self.abroad if word in words] if abroad else []
         return *sorted(self.tokens & tokens), *others
 
 
@@ -277,21 +282,30 @@ INTENT_TOKENS: frozenset[bytes] = _PRETENDS.tokens.union(
 _ADDRESSES = (b"://", b"txt record")
 
 
-def intent_signs(lowered: bytes, tokens: frozenset[bytes], *, is_page: bool) -> Iterator[Sign]:
+INTENT_WORDS: tuple[bytes, ...] = (
+    *_TAG_WORDS,
+    *_ADDRESSES,
+    *_PRETENDS.abroad,
+    *(word for gate, _judge in _INTENTS for word in gate.abroad),
+)
+"""The words of all intents that are no tokens of ASCII."""
+
+
+def intent_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_page: bool) -> Iterator[Sign]:
     """Yield the signs of the sections of a page by what they are for."""
     if not is_page:
         return
     abroad = not lowered.isascii()
-    if not _TAG_TOKENS.isdisjoint(tokens) and _has(lowered, _TAG_WORDS):
+    if not _TAG_TOKENS.isdisjoint(tokens) and _has(words, _TAG_WORDS):
         text = lowered.decode("utf-8", "replace")
         if found := _imitates(text):
             yield Sign(found[0], len(text[: found[2].start()].encode("utf-8", "replace")), found[1], found[2][0])
-    if _has(lowered, _ADDRESSES):
-        words = [(gate.words_in(lowered, tokens, abroad=abroad), judge) for gate, judge in _INTENTS]
-        able = [row for row in words if row[0]]
+    if _has(words, _ADDRESSES):
+        rows = [(gate.words_in(words, tokens, abroad=abroad), judge) for gate, judge in _INTENTS]
+        able = [row for row in rows if row[0]]
         for start, end in _sections(lowered) if able else ():
             yield from _judged(lowered, start, end, able)
-    for word in _OUTRANKS.words_in(lowered, tokens, abroad=False):
+    for word in _OUTRANKS.words_in(words, tokens, abroad=False):
         at = lowered.find(word)
         for _ in range(SECURITY_WINDOWS // 4):
             if at < 0:
@@ -299,7 +313,7 @@ def intent_signs(lowered: bytes, tokens: frozenset[bytes], *, is_page: bool) -> 
             start = max(lowered.rfind(b"\n\n", 0, at), at - 500, 0)
             yield from _judged(lowered, start, min(at + 500, len(lowered)), [((word,), _outranks)])
             at = lowered.find(word, at + 500)
-    yield from _pretences(lowered, _PRETENDS.words_in(lowered, tokens, abroad=abroad))
+    yield from _pretences(lowered, _PRETENDS.words_in(words, tokens, abroad=abroad))
 
 
 def _judged(
@@ -324,7 +338,7 @@ def _pretences(lowered: bytes, words: tuple[bytes, ...]) -> Iterator[Sign]:
             if at < 0:
                 break
             near = _joined(lowered[max(at - 160, 0) : at + 240])
-            if _search(_EXPLAINS_AWAY, near) or _search(_CONSENT, near):
+            if search(_EXPLAINS_AWAY, near) or search(_CONSENT, near):
                 start = max(at - 1400, 0)
                 section = lowered[start : at + 900]
                 text = _joined(section)
@@ -334,7 +348,7 @@ def _pretences(lowered: bytes, words: tuple[bytes, ...]) -> Iterator[Sign]:
             at = lowered.find(word, at + 100)
 
 
-def _has(data: bytes, words: tuple[bytes, ...]) -> bool:
+def _has(data: Words, words: tuple[bytes, ...]) -> bool:
     for word in words:  # noqa: SIM110 - a loop is faster than any() here
         if word in data:
             return True
@@ -371,7 +385,7 @@ _READER = r"\bassistent\w*|\bassistant\w*|\bassistente\b|\basistente\b|\bagente?
 
 def hides_orders(text: str) -> bool:
     """Return whether a text that is not shown tells a model in another language to send something or to keep quiet."""
-    hides, sends = (_search(pattern, text) is not None for pattern in ABROAD)
-    return (sends and is_foreign_place(text) and (hides or _search(_READER, text) is not None)) or (
-        hides and _search(_READER, text) is not None
+    hides, sends = (search(pattern, text) is not None for pattern in ABROAD)
+    return (sends and is_foreign_place(text) and (hides or search(_READER, text) is not None)) or (
+        hides and search(_READER, text) is not None
     )

@@ -12,9 +12,11 @@ from itertools import islice
 
 from skillshelf.core.limits import SECURITY_WINDOWS
 from skillshelf.core.records import NamedTuple
+from skillshelf.lint.security_search import search
 from skillshelf.lint.security_signals import KNOWN_HOSTS, STRONG_SECRET, pattern_of
+from skillshelf.lint.security_words import Words
 
-__all__ = ["ABROAD", "PROSE_TOKENS", "Sign", "is_foreign_place", "is_warning", "orders_in", "prose_signs"]
+__all__ = ["ABROAD", "PROSE_TOKENS", "PROSE_WORDS", "SEARCHED", "Sign", "is_foreign_place", "is_warning", "orders_in", "prose_signs"]
 
 
 class Sign(NamedTuple):
@@ -99,7 +101,7 @@ _FORCED = "|".join(
         r"\b(?:do not|don't|never) (?:edit|remove|change|delete|shorten|comment|question|alter|touch|review|inspect) (?:or \w+ )?(?:it|this|these|them|that|the (?:block|section|lines?|helper|snippet|transport|rules?))\b",
     )
 )
-_TOLD = f"{_HIDE}|{_DECEIVE}|{_FORCED}"
+_TOLD = (_FORCED, _HIDE, _DECEIVE)
 _HIDE_ABROAD = "|".join(
     (
         # German
@@ -200,6 +202,9 @@ _OWN_PLACES = ("localhost", "127.0.0.1", "example.com", "example.org", "example.
 ABROAD = (_HIDE_ABROAD, rf"{_SEND_ABROAD}|\bmethod post")
 """Secrecy, and sending, in other languages."""
 
+SEARCHED = (*_TOLD, _HIDE_ABROAD, _TRUST_OFF, _REMOTE, _COMMAND, _MONEY)
+"""The patterns whose alternatives are tried only in texts that have their words."""
+
 
 class _Ideas:
     """The ideas of one section, each looked up when it is asked for."""
@@ -208,8 +213,8 @@ class _Ideas:
         self.text, self.abroad = text, abroad
 
     def has(self, home: str, abroad: str = "") -> "re.Match[str] | None":
-        found = pattern_of(home).search(self.text)
-        return pattern_of(abroad).search(self.text) if found is None and abroad and self.abroad else found
+        found = search(home, self.text)
+        return search(abroad, self.text) if found is None and abroad and self.abroad else found
 
     def place(self) -> bool:
         """Return whether the text names an address that is not one of a known publisher."""
@@ -227,7 +232,7 @@ def is_foreign_place(text: str) -> bool:
 
 def orders_in(text: str) -> bool:
     """Return whether a text has an order that takes a choice or knowledge from the user."""
-    return any(pattern_of(pattern).search(text) for pattern in (_FORCED, _HIDE, _DECEIVE))
+    return any(search(pattern, text) for pattern in _TOLD)
 
 
 def _judge(text: str, head: str, *, abroad: bool) -> "tuple[str, str, re.Match[str]] | None":
@@ -598,21 +603,26 @@ _ABROAD_WORDS = (
 )
 
 _SPACES = bytes(byte if chr(byte).isascii() and chr(byte).isalnum() else 32 for byte in range(256))
-_PHRASES = tuple((word, frozenset(word.translate(_SPACES).split())) for word in _HOME_WORDS)
+_PHRASES = {word: frozenset(word.translate(_SPACES).split()) for word in _HOME_WORDS}
 _ABROAD_TOKENS = frozenset(
     b"nicht benutzer nutzer anwender und ohne utilisateur sans quelqu usuario usuarios alguien sin utente senza sem usuario qualcuno".split()
 )
-PROSE_TOKENS: frozenset[bytes] = _ABROAD_TOKENS.union(*(tokens for _word, tokens in _PHRASES))
+PROSE_TOKENS: frozenset[bytes] = _ABROAD_TOKENS.union(*_PHRASES.values())
 """Tokens of the English words of these signs."""
 
+PROSE_WORDS: tuple[bytes, ...] = (*_PHRASES, *(word.encode() for word in _ABROAD_WORDS))
+"""The words of these signs, in the order in which they are tried."""
 
-def prose_signs(lowered: bytes, tokens: frozenset[bytes], *, is_page: bool) -> Iterator[Sign]:
+
+def prose_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_page: bool) -> Iterator[Sign]:
     """Yield the signs of the sections of a text, one for each section."""
     abroad = _is_abroad(lowered) or not _ABROAD_TOKENS.isdisjoint(tokens)
-    words = [word for word, needed in _PHRASES if needed <= tokens]
-    words += [word for script, ones in _abroad_words() if script in lowered for word in ones] if abroad else ()
+    phrases = _PHRASES if isinstance(words, bytes) else [word for word in words if word in _PHRASES]
+    sought = [word for word in phrases if _PHRASES[word] <= tokens]
+    if abroad:
+        sought += [word for script, ones in _abroad_words() if script in lowered for word in ones if word in words]
     seen: set[int] = set()
-    for word in words:
+    for word in sought:
         at = lowered.find(word)
         for _ in range(SECURITY_WINDOWS):
             if at < 0:
@@ -643,7 +653,7 @@ def _is_able(data: bytes, start: int, end: int) -> bool:
 def _is_told(near: bytes, *, abroad: bool) -> bool:
     """Return whether the text near a word keeps something from the user, or takes a choice."""
     text = re.sub(r"\s*\n[ \t>]*", " ", near.decode("utf-8", "replace"))
-    return any(pattern_of(one).search(text) for one in ((_TOLD, _HIDE_ABROAD) if abroad else (_TOLD,)))
+    return any(search(one, text) for one in ((*_TOLD, _HIDE_ABROAD) if abroad else _TOLD))
 
 
 def _signs_in(data: bytes, start: int, end: int, head: str, *, abroad: bool) -> Iterator[Sign]:

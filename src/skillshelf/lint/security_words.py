@@ -5,9 +5,10 @@ the extension once, with a plan of what each is needed for, and a text comes bac
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain, compress
+from itertools import chain
 from re import Pattern
 from re import compile as compile_pattern
 from zlib import crc32
@@ -18,13 +19,30 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.lint.security_literals import LITERALS
 from skillshelf.lint.security_signals import SIGNALS, Signal, words_by_token
 
-__all__ = ["AFTER", "BEFORE", "FOLLOWING", "Mark", "Sighting", "near_pattern", "pattern_key", "seen_in"]
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "FOLLOWING",
+    "Alternatives",
+    "Mark",
+    "Sighting",
+    "Words",
+    "alternatives_in",
+    "alternatives_record",
+    "near_pattern",
+    "pattern_key",
+    "seen_in",
+]
 
 BEFORE, AFTER = 240, 560
 """How far from a word the other parts of a sign are looked for, in bytes."""
 
 FOLLOWING: Mapping[str, int] = {"line": 0, "lines": 2, "block": 5}
 """How many lines after that of the word belong to a window."""
+
+
+Words = Mapping[bytes, None] | bytes
+"""Says by `in` whether a text has a word: the words of marks that were seen in it, in their order, or the text."""
 
 
 class Mark(NamedTuple):
@@ -39,9 +57,13 @@ class Mark(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """What was seen in a text: a byte for each mark, the known tokens, and the places to try, as in the reference."""
+    """What was seen in a text: a byte for each mark, the words of marks, the known tokens, and the places to try.
+
+    The words are in the order of the marks.
+    """
 
     marks: bytes
+    words: Mapping[bytes, None]
     tokens: frozenset[bytes]
     numbers: memoryview
 
@@ -80,11 +102,6 @@ class _Plan:
             self._numbered, (placed, marked, tokens, inside, near)
         )
 
-    @property
-    def tokens(self) -> tuple[bytes, ...]:
-        """The tokens in the order of their numbers."""
-        return tuple(self._tokens)
-
     def _numbered(self, words: Collection[bytes]) -> dict[bytes, int]:
         """Return the numbers of words that are of one kind, and note where they end."""
         numbers = {word: number for number, word in enumerate(words, len(self.words))}
@@ -98,12 +115,8 @@ class _Plan:
     def _sign(self, signal: Signal) -> list[int]:
         """Return the record of a signal: the lines of its window, what is near, and what is in the window."""
         needs = [_group(self._near[word.encode()] for word in group) for group in signal.needs]
-        alternatives = _alternatives(signal)
-        record = [FOLLOWING[signal.reach], len(needs), *chain(*needs), len(alternatives)]
-        for groups in alternatives:
-            inner = [*chain(*(_group(self._inside[text] for text in group) for group in groups))]
-            record += [len(inner) + 1, len(groups), *inner]
-        return record
+        alternatives = alternatives_record(_alternatives(signal), self._inside)
+        return [FOLLOWING[signal.reach], len(needs), *chain(*needs), *alternatives]
 
     def _sought(self) -> Iterator[list[int]]:
         """Yield the record of each word of a signal, in the order in which they are tried."""
@@ -131,15 +144,34 @@ def _group(numbers: Iterable[int]) -> list[int]:
     return [len(group), *group]
 
 
-def _alternatives(signal: Signal) -> list[list[list[bytes]]]:
-    """Return what a match of a signal has: alternatives, each of them groups of texts."""
-    lines = LITERALS.get(pattern_key(signal.pattern), "").encode().split(b"\n")
-    return [[group.split(b"\v") for group in line.split(b"\t")] for line in lines if line]
+Alternatives = list[list[list[bytes]]]
+"""What a match has: alternatives, each of them groups of texts in order, of which one must occur."""
+
+
+def _alternatives(signal: Signal) -> Alternatives:
+    return alternatives_in(LITERALS.get(pattern_key(signal.pattern), ""))
+
+
+def alternatives_in(row: str) -> Alternatives:
+    """Return the alternatives in a row of the table of literals."""
+    return [[group.split(b"\v") for group in line.split(b"\t")] for line in row.encode().split(b"\n") if line]
+
+
+def alternatives_record(alternatives: Alternatives, numbers: Mapping[bytes, int]) -> list[int]:
+    """Return alternatives as a plan has them; `numbers` are those of the texts."""
+    record = [len(alternatives)]
+    for groups in alternatives:
+        inner = [*chain(*(_group(numbers[text] for text in group) for group in groups))]
+        record += [len(inner) + 1, len(groups), *inner]
+    return record
 
 
 class _Compiled(NamedTuple):
+    """The words in the form of the extension; those of marks and the tokens in the order of their numbers."""
+
     words: object
-    tokens: tuple[bytes, ...]
+    known: tuple[bytes, ...]
+    marked: int
 
 
 @cache
@@ -151,7 +183,8 @@ def _compiled(marks: tuple[Mark, ...]) -> _Compiled | None:
     plan = _Plan(marks)
     lengths = array("i", map(len, plan.words))
     words = native.compile_words(b"".join(plan.words), lengths.tobytes(), array("i", plan.numbers()).tobytes())
-    return _Compiled(words, plan.tokens)
+    placed, marked, tokens = plan.bounds[:3]
+    return _Compiled(words, tuple(plan.words[placed:tokens]), marked - placed)
 
 
 def seen_in(lowered: bytes, marks: tuple[Mark, ...]) -> Sighting | None:
@@ -159,4 +192,12 @@ def seen_in(lowered: bytes, marks: tuple[Mark, ...]) -> Sighting | None:
     native, compiled = native_core(), _compiled(marks)
     if native is None or compiled is None or (found := native.find_words(compiled.words, lowered)) is None:
         return None
-    return Sighting(found[0], frozenset(compress(compiled.tokens, found[1])), memoryview(found[2]).cast("i"))
+    numbers = memoryview(found[1]).cast("i").tolist()
+    first_token = bisect_left(numbers, compiled.marked)
+    known = [*map(compiled.known.__getitem__, numbers)]
+    return Sighting(
+        found[0],
+        dict.fromkeys(known[:first_token]),
+        frozenset(known[first_token:]),
+        memoryview(found[2]).cast("i"),
+    )
