@@ -21,16 +21,17 @@ from skillshelf.lint.security_words import pattern_key
 
 TARGET = Path(__file__).resolve().parent.parent / "src/skillshelf/lint/security_literals.py"
 Texts = frozenset[str]
+Alternatives = tuple[tuple[tuple[str, ...], ...], ...]
 MOST_EXACT, MOST_TEXTS, MOST_ALTERNATIVES, LEAST = 64, 200, 40, 2
-FOLDED = re.compile(r"[\\`^\0-\x1f\x7f-\xbf]+|  +|(?<![!-~\xc0-\U0010ffff]{2}) |^ +| +$")
-"""What may be another text in a window than in the file: marks of continued lines, blanks of all kinds, and letters
-whose first byte is that of a blank.
+FOLDED = re.compile(r"[\\`^>\0-\x1f\x7f-\xbf]+|  +|(?<![!-~\xc0-\U0010ffff]{2}) |^ +| +$")
+"""What may be another text in a window than in the file: marks of continued and of quoted lines, blanks of all kinds,
+and letters whose first byte is that of a blank.
 
 One blank stands for any blanks, which a search can compare if two other characters come before it.
 """
 
 
-RARE = re.compile(r"[@$|&<>~%]|^-|^\./")
+RARE = re.compile(r"[@$|&<~%]|^-|^\./")
 
 
 class Needed(NamedTuple):
@@ -121,7 +122,7 @@ def _alternatives(nodes: Sequence[Any], depth: int = 3) -> Iterator[list[Any]]:
     yield [*nodes]
 
 
-def _is_rare(group: Texts) -> bool:
+def _is_rare(group: Sequence[str]) -> bool:
     """Return whether texts of a group are seldom in others: two letters are in every second line."""
     return min(len(text.encode()) for text in group) > LEAST
 
@@ -131,7 +132,7 @@ def _tells(group: Texts, words: Iterable[str]) -> bool:
     return not all(any(text in word for text in group) for word in words)
 
 
-def alternatives_of(pattern: str, words: Sequence[str] = ()) -> tuple[tuple[tuple[str, ...], ...], ...]:
+def alternatives_of(pattern: str, words: Sequence[str] = ()) -> Alternatives:
     """Return for each alternative of a pattern the groups of texts that it needs; nothing if one needs nothing.
 
     `words` are those of which a text has one anyway.
@@ -144,7 +145,6 @@ def alternatives_of(pattern: str, words: Sequence[str] = ()) -> tuple[tuple[tupl
             break
     if not all(found):
         return ()
-    found = [[group for group in groups if _is_rare(group)] or groups for groups in found]
     return tuple(dict.fromkeys(tuple(tuple(sorted(group)) for group in groups) for groups in found))
 
 
@@ -154,8 +154,14 @@ def _quoted(text: str) -> str:
     return mark + text.encode("unicode_escape").decode().replace(mark, f"\\{mark}") + mark
 
 
-def _row(pattern: str, words: Sequence[str] = ()) -> str:
-    return "\n".join("\t".join("\v".join(group) for group in groups) for groups in alternatives_of(pattern, words))
+def _row(alternatives: Alternatives) -> str:
+    return "\n".join("\t".join("\v".join(group) for group in groups) for groups in alternatives)
+
+
+def _part_row(pattern: str) -> str:
+    """Return the row of a part of a pattern; groups that every longer text has would only cost time."""
+    rare = [tuple(filter(_is_rare, groups)) or groups for groups in alternatives_of(pattern)]
+    return _row(tuple(dict.fromkeys(rare)))
 
 
 def _rows(rows: dict[str, str]) -> Iterator[str]:
@@ -166,9 +172,9 @@ def _rows(rows: dict[str, str]) -> Iterator[str]:
 
 def table() -> str:
     """Return the text of the module."""
-    signals = {pattern_key(signal.pattern): _row(signal.pattern, signal.words) for signal in SIGNALS}
+    signals = {pattern_key(signal.pattern): _row(alternatives_of(signal.pattern, signal.words)) for signal in SIGNALS}
     searched = (*security_prose.SEARCHED, *security_intents.SEARCHED, *security_code.SEARCHED)
-    parts = {pattern_key(pattern): "\f".join(map(_row, parts_of(pattern))) for pattern in searched}
+    parts = {pattern_key(pattern): "\f".join(map(_part_row, parts_of(pattern))) for pattern in searched}
     lines = [
         '"""What every match of a pattern of the security rules has: made by `tools/security_literals.py`.',
         "",

@@ -105,7 +105,8 @@ struct words {
   struct entry *entries;
   uint32_t entered;
   struct table everywhere, windows, nearby;
-  uint32_t by_token[4096];
+  uint32_t by_token[65536];
+  unsigned char is_token[8192]; /* a bit for each of these */
   PyObject *kept; /* the bytes that `text` points into */
 };
 
@@ -152,7 +153,7 @@ static uint32_t token_hash(const unsigned char *at, int32_t length) {
   if (length >= 4) value += four_bytes(at) ^ four_bytes(at + length - 4) * 31;
   else
     for (int32_t i = 0; i < length; i++) value = value << 8 | at[i];
-  return (value * 2654435761u) >> 20;
+  return (value * 2654435761u) >> 16;
 }
 
 static int is_alnum(unsigned char byte) {
@@ -192,7 +193,9 @@ static void enter_word(struct words *words, int32_t index) {
   int32_t length = words->lengths[index];
   uint32_t *head;
   if (index >= words->marks && index < words->tokens) {
-    head = &words->by_token[token_hash(word, length)];
+    uint32_t hash = token_hash(word, length);
+    words->is_token[hash >> 3] |= (unsigned char)(1u << (hash & 7));
+    head = &words->by_token[hash];
   } else {
     struct table *table = &words->everywhere;
     if (index >= words->marks) table = index < words->inside ? &words->windows : &words->nearby;
@@ -309,7 +312,9 @@ static void find_tokens(const struct words *words, const unsigned char *text, in
     if (!is_alnum(text[at])) continue;
     for (start = at; at < size && is_alnum(text[at]); at++) continue;
     int32_t length = at - start;
-    for (uint32_t index = words->by_token[token_hash(text + start, length)]; index; index = words->next[index - 1]) {
+    uint32_t hash = token_hash(text + start, length);
+    if (!(words->is_token[hash >> 3] >> (hash & 7) & 1)) continue;
+    for (uint32_t index = words->by_token[hash]; index; index = words->next[index - 1]) {
       const unsigned char *token = words->text + words->offsets[index - 1];
       if (length == words->lengths[index - 1] && memcmp(text + start, token, (size_t)length) == 0)
         seen->flags[index - 1] = 1;
@@ -333,7 +338,7 @@ static void choose_words(const struct words *words, const int32_t *record, int32
 }
 
 static const unsigned char FOLDED[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
-                                          [' '] = 1,  ['\\'] = 1, ['`'] = 1,  ['^'] = 1,  [0xc2] = 1, [0xa0] = 1};
+                                          [' '] = 1,  ['\\'] = 1, ['`'] = 1,  ['^'] = 1,  ['>'] = 1, [0xc2] = 1, [0xa0] = 1};
 
 static int is_folded(const unsigned char *text, int32_t at, int32_t size) {
   return at < size && FOLDED[text[at]];
@@ -384,24 +389,19 @@ static int look_at(const struct words *words, uint32_t index, const unsigned cha
   }
 }
 
-static int look_closely(const struct words *words, const struct table *table, const unsigned char *text, int32_t at,
-                        int32_t size, struct sightings *seen) {
-  uint32_t one = table->one[text[at]], two = at + 2 <= size ? table->two[two_bytes(text + at)] : 0;
-  uint32_t four = at + 4 <= size ? table->four[hash_of(text + at)] : 0;
-  return (!one || look_at(words, one, text, at, size, seen)) && (!two || look_at(words, two, text, at, size, seen)) &&
-         (!four || look_at(words, four, text, at, size, seen));
-}
-
-/* Look at the words of a table in a part of a text. */
+/* Look at the words of a table in a part of a text; the filter says which of its three ways may lead to one. */
 static int look_through(const struct words *words, const struct table *table, const struct filter *filter,
                         const unsigned char *text, int32_t at, int32_t size, struct sightings *seen) {
-  for (; at + 4 <= size; at++) {
-    uint32_t two = two_bytes(text + at), four = hash_of(text + at);
-    unsigned maybe = filter->one[text[at]] | filter->two[two >> 3] >> (two & 7) | filter->four[four >> 3] >> (four & 7);
-    if ((maybe & 1) && !look_closely(words, table, text, at, size, seen)) return 0;
+  for (; at < size; at++) {
+    int32_t left = size - at;
+    uint32_t two = left >= 2 ? two_bytes(text + at) : 0, four = left >= 4 ? hash_of(text + at) : 0;
+    unsigned has_one = filter->one[text[at]], has_two = filter->two[two >> 3] >> (two & 7) & 1;
+    unsigned has_four = filter->four[four >> 3] >> (four & 7) & 1;
+    if (!(has_one | has_two | has_four)) continue;
+    if (has_one && !look_at(words, table->one[text[at]], text, at, size, seen)) return 0;
+    if (has_two && left >= 2 && !look_at(words, table->two[two], text, at, size, seen)) return 0;
+    if (has_four && left >= 4 && !look_at(words, table->four[four], text, at, size, seen)) return 0;
   }
-  for (; at < size; at++)
-    if (!look_closely(words, table, text, at, size, seen)) return 0;
   return 1;
 }
 

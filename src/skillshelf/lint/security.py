@@ -257,7 +257,7 @@ def _hits_in_look(data: bytes, look: _Look, unfolded: bytes, *, is_page: bool) -
     """Yield the signs of a text; the marks of `look` are those of the folded text, the others of the text as it is."""
     lowered, marks = look.lowered, look.marks
     found = [*look.hits(is_page=is_page)]
-    found += _hits_in_addresses(lowered)
+    found += _hits_in_addresses(lowered) if b"://" in look.words else ()
     signs = [*prose_signs(lowered, look.tokens, look.words, is_page=is_page)]
     signs += intent_signs(lowered, look.tokens, look.words, is_page=is_page)
     for sign in (*signs, *(block_signs(lowered, look.tokens, look.words) if is_page else ())):
@@ -269,7 +269,7 @@ def _hits_in_look(data: bytes, look: _Look, unfolded: bytes, *, is_page: bool) -
         says = "the line has a control character, which a terminal obeys"
         place = _place(data, max(data.find(b"\x1b"), data.find(b"\x08")))
         found.append(_Hit("security-hidden-text", *place, says, ""))
-    if is_page and (marks[_COMMENT] or _UNSHOWN_MARK.search(lowered)):
+    if is_page and (marks[_COMMENT] or (marks[_ELEMENT] and _UNSHOWN_MARK.search(lowered))):
         found += _hits_in_comments(lowered)
     if not is_page or unfolded[_GAPS]:
         found += _hits_in_gaps(data)
@@ -546,9 +546,10 @@ _MILD = frozenset(
 _MARKDOWN_COMMENT = lazy_pattern(
     r"\n\[(?://|comment|_|hidden|\^?note)[^\]\n]{0,20}\]:\s*(?:#|<>)\s*[\"'(]([^\n]{8,1000})"
 )
-_UNSHOWN_MARK = lazy_pattern(rb"<(?:span|div|p|font|section|details|small|i|b)\b[^>\n]{0,60}(?:style|hidden|color)")
+_ELEMENTS = "span|div|p|font|section|details|small|i|b"
+_UNSHOWN_MARK = lazy_pattern(rf"<(?:{_ELEMENTS})\b[^>\n]{{0,60}}(?:style|hidden|color)".encode())
 _UNSHOWN = lazy_pattern(
-    r"<(?:span|div|p|font|section|details|small|i|b)\b[^>\n]{0,160}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em)?\b|opacity\s*:\s*0(?:\.0+)?\b|color\s*[:=]\s*[\"']?(?:white|#fff(?:fff)?\b|transparent)|\bhidden\b)[^>\n]{0,100}>([^<]{8,2000})"
+    rf"<(?:{_ELEMENTS})\b" r"[^>\n]{0,160}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em)?\b|opacity\s*:\s*0(?:\.0+)?\b|color\s*[:=]\s*[\"']?(?:white|#fff(?:fff)?\b|transparent)|\bhidden\b)[^>\n]{0,100}>([^<]{8,2000})"
 )
 
 
@@ -627,15 +628,15 @@ _CELL = lazy_pattern(rb"`[A-Za-z0-9+/]{24,}={0,2}`")
 _CELLS = lazy_pattern(r"[`\"']([A-Za-z0-9+/]{16,}={0,2})[`\"']")
 """Encoded text in the cells of a table, or in parts that are joined."""
 _HEX = tuple(
-    lazy_pattern(f"{mark}[0-9a-fA-F]{{2}};?(?:{mark}[0-9a-fA-F]{{2}};?){{{least},2000}}")
-    for mark, least in ((r"\\x", 5), (r"\\u00", 5), ("%", 7), ("&#x", 5))
+    (mark, lazy_pattern(f"{re.escape(mark)}[0-9a-fA-F]{{2}};?(?:{re.escape(mark)}[0-9a-fA-F]{{2}};?){{{least},2000}}"))
+    for mark, least in (("\\x", 5), ("\\u00", 5), ("%", 7), ("&#x", 5))
 )
 _OCTAL = lazy_pattern(r"\\[0-3][0-7]{2}(?:\\[0-3][0-7]{2}){5,}")
 _BARE_HEX = lazy_pattern(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}){20,}(?![0-9A-Za-z])")
 _CODES = (
-    lazy_pattern(r"hr\(\s?\d{2,3}\s?\)(?:\s?[+.&]?\s?[cC]hr\(\s?\d{2,3}\s?\)){4,400}"),
-    lazy_pattern(r"\[\s{0,9}\d{2,3}(?:\s{0,9},\s{0,9}\d{2,3}){8,600}"),
-    lazy_pattern(r"\(\s{0,9}\d{2,3}(?:\s{0,9},\s{0,9}\d{2,3}){8,600}"),
+    ("hr(", lazy_pattern(r"hr\(\s?\d{2,3}\s?\)(?:\s?[+.&]?\s?[cC]hr\(\s?\d{2,3}\s?\)){4,400}")),
+    ("[", lazy_pattern(r"\[\s{0,9}\d{2,3}(?:\s{0,9},\s{0,9}\d{2,3}){8,600}")),
+    ("(", lazy_pattern(r"\(\s{0,9}\d{2,3}(?:\s{0,9},\s{0,9}\d{2,3}){8,600}")),
 )
 _SUSPECT = (
     r"\bcurl\b|\bwget\b|https?://|/bin/(?:ba)?sh|\bbash\b|import os|subprocess|os\.system|\beval\b|\bexec\b|socket|powershell|invoke-|iex\b|\.ssh|/dev/tcp|child_process|rm -rf|"
@@ -664,7 +665,7 @@ def _each(head: bytes, last: Iterable[int]) -> tuple[bytes, ...]:
     return tuple(head + bytes([byte]) for byte in last)
 
 
-_UNSEEN, _OTHER_LETTERS, _FOREIGN_LETTERS, _FOREIGN_TOKEN, _COMMENT, _GAPS, _ENCODED, _SPELT = range(8)
+_UNSEEN, _OTHER_LETTERS, _FOREIGN_LETTERS, _FOREIGN_TOKEN, _COMMENT, _GAPS, _ENCODED, _SPELT, _ELEMENT = range(9)
 _MARKS = (
     # Bytes that begin or are a character which a reader may not see; `hidden_text` decides.
     Mark(
@@ -683,6 +684,7 @@ _MARKS = (
     Mark((b"\n" * 50, b" " * 180, b"\n \n \n", b"\r\n\r\n\r\n")),
     Mark(tokens=tuple(sorted(_DECODERS))),
     Mark(tokens=tuple(sorted(_SHELLS))),
+    Mark(tuple(f"<{name}".encode() for name in _ELEMENTS.split("|"))),
     # What signs in sections and blocks are asked about.
     Mark(PROSE_WORDS, tuple(sorted(PROSE_TOKENS))),
     Mark((*CODE_WORDS, *INTENT_WORDS), tuple(sorted(CODE_TOKENS | INTENT_TOKENS))),
@@ -717,20 +719,27 @@ def _decodings(text: str) -> Iterator[tuple[int, str, str]]:
     if (cells := _CELLS.findall(text)) and len(cells) > 1:
         joined = "".join(cell.rstrip("=") for cell in cells[:SECURITY_WINDOWS])
         yield text.find(cells[0]), _SUSPECT, _readable(_from_base64(joined)) or ""
-    for match in (match for pattern in _HEX for match in islice(pattern.finditer(text), SECURITY_WINDOWS)):
+    for match in _each_match(_HEX, text):
         pairs = re.findall("[0-9a-fA-F]{2}", re.sub(r"\\u00|\\x|%|&#x", " ", match[0]))
         yield match.start(), _SUSPECT, _readable(bytes(int(pair, 16) for pair in pairs)) or ""
     if "\\1" in text:
         for match in _OCTAL.finditer(text):
             codes = [int(code, 8) for code in match[0].split("\\")[1:]]
             yield match.start(), _SUSPECT, _readable(bytes(code & 255 for code in codes)) or ""
-    for match in (match for pattern in _CODES for match in islice(pattern.finditer(text), SECURITY_WINDOWS)):
+    for match in _each_match(_CODES, text):
         numbers = [int(number) for number in re.findall(r"\d{2,3}", match[0])]
         if all(9 <= number < 127 for number in numbers):
             yield match.start(), _SUSPECT, "".join(map(chr, numbers))
     yield from _turned(text)
     for at, inner in unmasked(text):
         yield at, f"{_SUSPECT}|{STRONG_SECRET}", inner
+
+
+def _each_match(rows: Iterable[tuple[str, re.Pattern[str]]], text: str) -> Iterator[re.Match[str]]:
+    """Yield the first matches of each pattern whose mark a text has."""
+    for mark, pattern in rows:
+        if mark in text:
+            yield from islice(pattern.finditer(text), SECURITY_WINDOWS)
 
 
 def _long_words(text: str) -> Iterator[tuple[int, str]]:
@@ -750,8 +759,8 @@ def _turned(text: str) -> Iterator[tuple[int, str, str]]:
     if "[::-1]" in text or "| rev" in text or "|rev" in text or "reverse()" in text:
         for match in _QUOTED.finditer(text):
             yield match.start(), _TURNED, match[1][::-1]
-    lowered = text.lower()
-    if "rot13" in lowered or "rot_13" in lowered or "n-za-m" in lowered:
+    lowered = text.encode("utf-8", "replace").lower()
+    if b"rot13" in lowered or b"rot_13" in lowered or b"n-za-m" in lowered:
         import codecs
 
         for match in _QUOTED.finditer(text):
@@ -841,17 +850,23 @@ _COMMAND_RULES = frozenset(
 
 def _mended(line: str, values: Mapping[str, str]) -> str:
     """Return a line as a shell, or a program that joins texts, would read it."""
-    line = re.sub(r"\$'((?:\\x[0-9a-f]{2}|\\[0-7]{3}|[^'\\\n])*)'", lambda m: _unescaped(m[1]), line)
-    line = re.sub(r"\$\{?ifs\}?(?:\$\d)?", " ", line)
-    line = re.sub(r"[\"']\s*\+\s*[\"']", "", line)
-    for _ in range(3):
+    if "$" in line:
+        line = re.sub(r"\$'((?:\\x[0-9a-f]{2}|\\[0-7]{3}|[^'\\\n])*)'", lambda m: _unescaped(m[1]), line)
+        line = re.sub(r"\$\{?ifs\}?(?:\$\d)?", " ", line)
+    if "+" in line:
+        line = re.sub(r"[\"']\s*\+\s*[\"']", "", line)
+    for _ in range(3 if "$" in line else 0):
         changed = re.sub(r"\$\{?(\w{1,24})\}?", lambda m: values.get(m[1], m[0]), line)
         if changed == line or len(changed) > 4000:
             break
         line = changed
-    line = re.sub(r"\{(\w+(?:,[^\s{}]{1,60}){1,8})\}", lambda m: m[1].replace(",", " "), line)
+    if "{" in line:
+        line = re.sub(r"\{(\w+(?:,[^\s{}]{1,60}){1,8})\}", lambda m: m[1].replace(",", " "), line)
     line = re.sub(r"(?<=\w)(?:''|\"\"|``|\$\(\)|\$@|\$\*)(?=\w)", "", line)
-    line = re.sub(r"\\(?=[a-z])", "", line)
+    if "\\" in line:
+        line = re.sub(r"\\(?=[a-z])", "", line)
+    if "'" not in line and '"' not in line:
+        return line
     line = re.sub(r"\b(\w{1,8})([\"'])(\w{1,8})\2(\w{0,8})", r"\1\3\4", line)
     return re.sub(r"(?:^|(?<=[\s|;&(]))[\"'](\w{1,12})[\"'](\w{0,12})", r"\1\2", line)
 

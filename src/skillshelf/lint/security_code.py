@@ -142,11 +142,12 @@ def block_signs(lowered: bytes, tokens: frozenset[bytes], words: Words) -> Itera
     """Yield the signs of the blocks of code of a page."""
     if b"```" not in words:
         return
-    possible = {
-        number: groups
-        for number, groups in _IN_PAGES.items()
-        if not _PAGE_TOKENS[number].isdisjoint(tokens) and _has_all(words, groups)
-    }
+    possible = {}
+    for number, groups in _IN_PAGES.items():
+        if not _PAGE_TOKENS[number].isdisjoint(tokens):
+            present = [[word for word in group if word in words] for group in groups]
+            if all(present):
+                possible[number] = present
     at = lowered.find(b"```") if possible else -1
     left = SECURITY_HITS
     while at >= 0 and left > 0:
@@ -160,7 +161,7 @@ def block_signs(lowered: bytes, tokens: frozenset[bytes], words: Words) -> Itera
         at = lowered.find(b"```", end + 4)
 
 
-def _has_all(block: Words, groups: tuple[tuple[bytes, ...], ...]) -> bool:
+def _has_all(block: bytes, groups: list[list[bytes]]) -> bool:
     for group in groups:
         for word in group:
             if word in block:

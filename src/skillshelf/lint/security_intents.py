@@ -11,7 +11,7 @@ from itertools import islice
 from skillshelf.core.limits import SECURITY_WINDOWS
 from skillshelf.core.records import NamedTuple
 from skillshelf.lint.security_prose import ABROAD, Sign, is_foreign_place, is_warning
-from skillshelf.lint.security_search import search
+from skillshelf.lint.security_search import may_match, search
 from skillshelf.lint.security_signals import pattern_of
 from skillshelf.lint.security_words import Words
 
@@ -230,7 +230,7 @@ def _imitates(text: str) -> "_Found | None":
 
 SEARCHED = (
     *(_EXPLAINS_AWAY, _CONSENT, _HIDES, _STANDING, _OBEYS, _AT_EACH, _PHRASE, _LOGIN, _DESCRIBED),
-    *(_FEED, _FETCHED, _ANSWERS, _REPLACED, _OWNED, _DEED),
+    *(_FEED, _FETCHED, _ANSWERS, _REPLACED, _OWNED, _DEED, _CONVERSATION),
 )
 """The patterns whose alternatives are tried only in texts that have their words."""
 
@@ -265,17 +265,17 @@ _PRETENDS = _gate("wonders wonder curious inquires brings attribute ascribe blam
 _OUTRANKS = _gate("approval confirmation guidance caution behalf")
 
 _INTENTS = (
-    (_gate("perform applique befolge standing authority weight rank force validity footing part extension continuation though binding authoritative wins win prevails executed upon precedence carry obey comply follow execute tasks commands accordingly orders gilt vorrang befehle partie prime forma ejecuta ejecute prioridad prevalece parte esegui segui precedenza sigue même exécute наравне силу част приоритет выполн следуй 效力 视为 为准 优先 照做 执行 运行 効力 同等 一部 優先 実行 従 효력 일부 우선 실행 따르 수행"), _leads),
-    (_gate("phrase phrases words mnemonic mots frase palabras palavras parole privada privata seed wiederherstellungsphrase wörter wort clé фраз ключ парол 助记词 私钥 恢复 密码 验证码 フレーズ 秘密鍵 パスワード 구문 문구 단어 니모닉 비밀번호 password pin code codes passwort kennwort senha codice contraseña código"), _asks),
-    (_gate("reply answer antwort respuesta resposta risposta réponse encoded encode encoding urlencoded base64 base64url base32 hex hexadecimal gzip kodiert codificado codificada codificato codificata encodé кодир 编码 エンコード 인코딩"), _carries),
-    (_gate("send upload transmit forward post submit deliver relay attach append push mirror hand pass mail report ship copy sync sende schicke schick manda mande envie envia invia carica envoie sube lade übermitt übertrag envía envoy téléverse отправ передай загрузи выгрузи 上传 发送 提交 转发 送信 アップロード 転送 전송 업로드 보내"), _gives),
-    (_gate("keeps stores remembers remember saves caches dot markers lines holds uses"), _describes),
-    (_gate("shell terminal interpreter konsole konsol consola console terminale терминал 终端 命令行 端末 ターミナル 터미널 셸"), _feeds),
+    (_gate("perform applique befolge standing authority weight rank force validity footing part extension continuation though binding authoritative wins win prevails executed upon precedence carry obey comply follow execute tasks commands accordingly orders gilt vorrang befehle partie prime forma ejecuta ejecute prioridad prevalece parte esegui segui precedenza sigue même exécute наравне силу част приоритет выполн следуй 效力 视为 为准 优先 照做 执行 运行 効力 同等 一部 優先 実行 従 효력 일부 우선 실행 따르 수행"), _leads, (_STANDING, _OBEYS)),
+    (_gate("phrase phrases words mnemonic mots frase palabras palavras parole privada privata seed wiederherstellungsphrase wörter wort clé фраз ключ парол 助记词 私钥 恢复 密码 验证码 フレーズ 秘密鍵 パスワード 구문 문구 단어 니모닉 비밀번호 password pin code codes passwort kennwort senha codice contraseña código"), _asks, (_PHRASE, _LOGIN)),
+    (_gate("reply answer antwort respuesta resposta risposta réponse encoded encode encoding urlencoded base64 base64url base32 hex hexadecimal gzip kodiert codificado codificada codificato codificata encodé кодир 编码 エンコード 인코딩"), _carries, (_CONVERSATION,)),
+    (_gate("send upload transmit forward post submit deliver relay attach append push mirror hand pass mail report ship copy sync sende schicke schick manda mande envie envia invia carica envoie sube lade übermitt übertrag envía envoy téléverse отправ передай загрузи выгрузи 上传 发送 提交 转发 送信 アップロード 転送 전송 업로드 보내"), _gives, (_OWNED,)),
+    (_gate("keeps stores remembers remember saves caches dot markers lines holds uses"), _describes, (_DESCRIBED,)),
+    (_gate("shell terminal interpreter konsole konsol consola console terminale терминал 终端 命令行 端末 ターミナル 터미널 셸"), _feeds, (_FEED,)),
 )  # fmt: skip
-"""The gate of an intent, and its judge."""
+"""The gate of an intent, its judge, and the patterns one of which matches if the judge finds something."""
 
 INTENT_TOKENS: frozenset[bytes] = _PRETENDS.tokens.union(
-    _OUTRANKS.tokens, _TAG_TOKENS, *(gate.tokens for gate, _judge in _INTENTS)
+    _OUTRANKS.tokens, _TAG_TOKENS, *(gate.tokens for gate, *_ in _INTENTS)
 )
 """Tokens of the words of all intents."""
 
@@ -286,7 +286,7 @@ INTENT_WORDS: tuple[bytes, ...] = (
     *_TAG_WORDS,
     *_ADDRESSES,
     *_PRETENDS.abroad,
-    *(word for gate, _judge in _INTENTS for word in gate.abroad),
+    *(word for gate, *_ in _INTENTS for word in gate.abroad),
 )
 """The words of all intents that are no tokens of ASCII."""
 
@@ -301,8 +301,8 @@ def intent_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_p
         if found := _imitates(text):
             yield Sign(found[0], len(text[: found[2].start()].encode("utf-8", "replace")), found[1], found[2][0])
     if _has(words, _ADDRESSES):
-        rows = [(gate.words_in(words, tokens, abroad=abroad), judge) for gate, judge in _INTENTS]
-        able = [row for row in rows if row[0]]
+        rows = [_Able(gate.words_in(words, tokens, abroad=abroad), *rest) for gate, *rest in _INTENTS]
+        able = [row for row in rows if row.words]
         for start, end in _sections(lowered) if able else ():
             yield from _judged(lowered, start, end, able)
     for word in _OUTRANKS.words_in(words, tokens, abroad=False):
@@ -311,19 +311,25 @@ def intent_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_p
             if at < 0:
                 break
             start = max(lowered.rfind(b"\n\n", 0, at), at - 500, 0)
-            yield from _judged(lowered, start, min(at + 500, len(lowered)), [((word,), _outranks)])
+            yield from _judged(lowered, start, min(at + 500, len(lowered)), [_Able((word,), _outranks, (_ANSWERS, _REPLACED))])
             at = lowered.find(word, at + 500)
     yield from _pretences(lowered, _PRETENDS.words_in(words, tokens, abroad=abroad))
 
 
-def _judged(
-    lowered: bytes, start: int, end: int, able: "Sequence[tuple[tuple[bytes, ...], Callable[[str], _Found | None]]]"
-) -> Iterator[Sign]:
+class _Able(NamedTuple):
+    """An intent that a text has words of: these, its judge, and the patterns one of which must match."""
+
+    words: tuple[bytes, ...]
+    judge: Callable[[str], "_Found | None"]
+    patterns: tuple[str, ...]
+
+
+def _judged(lowered: bytes, start: int, end: int, able: Sequence[_Able]) -> Iterator[Sign]:
     """Yield the signs of one section."""
     section = lowered[start:end]
     text = ""
-    for words, judge in able:
-        if not _has(section, words):
+    for words, judge, patterns in able:
+        if not _has(section, words) or not may_match(patterns, section):
             continue
         text = text or _joined(section)
         if (found := judge(text)) and not is_warning(text):
@@ -337,8 +343,8 @@ def _pretences(lowered: bytes, words: tuple[bytes, ...]) -> Iterator[Sign]:
         for _ in range(SECURITY_WINDOWS // 4):
             if at < 0:
                 break
-            near = _joined(lowered[max(at - 160, 0) : at + 240])
-            if search(_EXPLAINS_AWAY, near) or search(_CONSENT, near):
+            near = lowered[max(at - 160, 0) : at + 240]
+            if may_match((_EXPLAINS_AWAY, _CONSENT), near) and _is_pretended(_joined(near)):
                 start = max(at - 1400, 0)
                 section = lowered[start : at + 900]
                 text = _joined(section)
@@ -346,6 +352,10 @@ def _pretences(lowered: bytes, words: tuple[bytes, ...]) -> Iterator[Sign]:
                     yield Sign(found[0], start + _offset(section, found[2][0]), found[1], found[2][0])
                     return
             at = lowered.find(word, at + 100)
+
+
+def _is_pretended(text: str) -> bool:
+    return bool(search(_EXPLAINS_AWAY, text) or search(_CONSENT, text))
 
 
 def _has(data: Words, words: tuple[bytes, ...]) -> bool:

@@ -610,7 +610,14 @@ _ABROAD_TOKENS = frozenset(
 PROSE_TOKENS: frozenset[bytes] = _ABROAD_TOKENS.union(*_PHRASES.values())
 """Tokens of the English words of these signs."""
 
-PROSE_WORDS: tuple[bytes, ...] = (*_PHRASES, *(word.encode() for word in _ABROAD_WORDS))
+
+_PARTNERS = dict.fromkeys(
+    b"://|session|rules|skills|account|settings|commit|issue|verify|asks|@|.test|.com/|.io/|agents.md|claude.md|gemini.md|memory|skills|session|settings|mcp|rules|issue|gist|commit|trailer|branch|iban|account|payee|wallet|benefic|cuenta|conto|conta|bank|verify|insecure|trusted-host|break-system|certificate|tls|approv|always allow|backdoor|even if|even when|regardless|no matter|"
+    b"if asked|asks|asked|say that|pretend|claim".split(b"|")
+) | dict.fromkeys(word.encode() for word in ("реквизит", "口座", "账", "收款", "계좌", "всегда", "许", "許", "허용"))
+"""Words of the ideas that secrecy is combined with."""
+
+PROSE_WORDS: tuple[bytes, ...] = (*_PHRASES, *(word.encode() for word in _ABROAD_WORDS), *_PARTNERS)
 """The words of these signs, in the order in which they are tried."""
 
 
@@ -621,6 +628,7 @@ def prose_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_pa
     sought = [word for word in phrases if _PHRASES[word] <= tokens]
     if abroad:
         sought += [word for script, ones in _abroad_words() if script in lowered for word in ones if word in words]
+    partners = [word for word in _PARTNERS if word in words] if sought else []
     seen: set[int] = set()
     for word in sought:
         at = lowered.find(word)
@@ -630,7 +638,7 @@ def prose_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_pa
             start, end = _section(lowered, at, is_page=is_page)
             if start in seen:
                 pass
-            elif not _is_able(lowered, start, end):
+            elif not _has_one(lowered, start, end, partners):
                 seen.add(start)
             elif _is_told(lowered[max(start, at - 110) : min(end, at + 150)], abroad=abroad):
                 seen.add(start)
@@ -639,15 +647,11 @@ def prose_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_pa
             at = lowered.find(word, end if start in seen else at + len(word))
 
 
-_PARTNERS = tuple(
-    b"://|session|rules|skills|account|settings|commit|issue|verify|asks|@|.test|.com/|.io/|agents.md|claude.md|gemini.md|memory|skills|session|settings|mcp|rules|issue|gist|commit|trailer|branch|iban|account|payee|wallet|benefic|cuenta|conto|conta|bank|verify|insecure|trusted-host|break-system|certificate|tls|approv|always allow|backdoor|even if|even when|regardless|no matter|"
-    b"if asked|asks|asked|say that|pretend|claim".split(b"|")
-) + tuple(word.encode() for word in ("реквизит", "口座", "账", "收款", "계좌", "всегда", "许", "許", "허용"))
-
-
-def _is_able(data: bytes, start: int, end: int) -> bool:
-    """Return whether a section has a word of one of the ideas that secrecy is combined with."""
-    return any(data.find(word, start, end) >= 0 for word in _PARTNERS)
+def _has_one(data: bytes, start: int, end: int, words: list[bytes]) -> bool:
+    for word in words:  # noqa: SIM110 - a loop is faster than any() here
+        if data.find(word, start, end) >= 0:
+            return True
+    return False
 
 
 def _is_told(near: bytes, *, abroad: bool) -> bool:

@@ -15,7 +15,7 @@ from skillshelf.lint.security_literals import PARTS
 from skillshelf.lint.security_signals import pattern_of
 from skillshelf.lint.security_words import alternatives_in, alternatives_record, pattern_key
 
-__all__ = ["parts_of", "search"]
+__all__ = ["may_match", "parts_of", "search"]
 
 
 def search(pattern: str, text: str) -> "re.Match[str] | None":
@@ -32,6 +32,15 @@ def search(pattern: str, text: str) -> "re.Match[str] | None":
             best = found
         number = possible.find(1, number + 1, known.first + len(known.parts))
     return best
+
+
+def may_match(patterns: tuple[str, ...], data: bytes) -> bool:
+    """Return whether one of some patterns may match a text after it was made lower case and its lines were joined."""
+    possible = _possible(data)
+    for known in map(_numbered, patterns):
+        if possible is None or known is None or possible.find(1, known.first, known.first + len(known.parts)) >= 0:
+            return True
+    return False
 
 
 class _Numbered(NamedTuple):
@@ -82,14 +91,13 @@ def _compiled() -> object:
     return native.compile_words(b"".join(texts), array("i", map(len, texts)).tobytes(), array("i", plan).tobytes())
 
 
-def _possible(text: str) -> bytes | None:
-    """Return for each alternative whether a text has its words; None without the extension."""
-    native = native_core()
-    return None if native is None else _seen(text)
-
-
 # The same text is asked about several patterns, one after the other.
 @lru_cache(maxsize=4)
-def _seen(text: str) -> bytes | None:
+def _possible(text: str | bytes) -> bytes | None:
+    """Return for each alternative whether a text has its words; None without the extension."""
     native = native_core()
-    return None if native is None else native.possible_signs(_compiled(), text.encode("utf-8", "replace"))
+    if isinstance(text, bytes) and not text.isascii():
+        text = text.decode("utf-8", "replace").lower()
+    if isinstance(text, str):
+        text = text.encode("utf-8", "replace")
+    return None if native is None else native.possible_signs(_compiled(), text)
