@@ -88,6 +88,17 @@ struct table {
   struct filter filter;
 };
 
+/* What is seen in one text: places of words in order of the text, then by word; and which words and tokens occur. */
+struct sightings {
+  int32_t *words, *places, *starts;
+  size_t count, room;
+  unsigned char *flags, *is_sought;
+  int32_t *stamps, stamp; /* which words are in the part with this number */
+  int32_t near_at, near_stamp;
+  int32_t *firsts, *lasts; /* where they are in the window */
+  struct filter filter;   /* for the words that are sought in this text */
+};
+
 /* The words and the plan that `lint/security_words.py` makes.
 
    Of the words up to `placed` every place is kept, of those up to `marks` only that they occur; those up to `tokens`
@@ -107,18 +118,10 @@ struct words {
   struct table everywhere, windows, nearby;
   uint32_t by_token[65536];
   unsigned char is_token[8192]; /* a bit for each of these */
+  unsigned char is_letter[256]; /* or digit: what tokens are made of */
   PyObject *kept; /* the bytes that `text` points into */
-};
-
-/* What is seen in one text: places of words in order of the text, then by word; and which words and tokens occur. */
-struct sightings {
-  int32_t *words, *places, *starts;
-  size_t count, room;
-  unsigned char *flags, *is_sought;
-  int32_t *stamps, stamp; /* which words are in the part with this number */
-  int32_t near_at, near_stamp;
-  int32_t *firsts, *lasts; /* where they are in the window */
-  struct filter filter;   /* for the words that are sought in this text */
+  PyObject *last_text; /* which `possible_signs` was asked about, and what was seen in it */
+  struct sightings last_seen;
 };
 
 #define BEFORE 240 /* as in lint/security_words.py, which is checked when they are used */
@@ -156,9 +159,7 @@ static uint32_t token_hash(const unsigned char *at, int32_t length) {
   return (value * 2654435761u) >> 16;
 }
 
-static int is_alnum(unsigned char byte) {
-  return (unsigned char)((byte | 32) - 'a') < 26 || (unsigned char)(byte - '0') < 10;
-}
+static int is_alnum(int byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9'); }
 
 static void open_filter(struct filter *filter, const unsigned char *word, int32_t length) {
   if (length == 1) {
@@ -174,6 +175,10 @@ static void free_words(PyObject *capsule) {
   struct words *words = PyCapsule_GetPointer(capsule, "skillshelf.words");
   if (!words) return;
   Py_XDECREF(words->kept);
+  Py_XDECREF(words->last_text);
+  free(words->last_seen.stamps);
+  free(words->last_seen.firsts);
+  free(words->last_seen.lasts);
   free(words->offsets);
   free(words->lengths);
   free(words->plan);
@@ -279,6 +284,7 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
     }
     enter_word(words, (int32_t)i);
   }
+  for (int byte = 0; byte < 256; byte++) words->is_letter[byte] = (unsigned char)is_alnum(byte);
   lay_out_table(words, &words->everywhere);
   lay_out_table(words, &words->windows);
   lay_out_table(words, &words->nearby);
@@ -309,8 +315,8 @@ static int add_sighting(struct sightings *seen, int32_t word, int32_t at) {
 /* Note which tokens a text has. */
 static void find_tokens(const struct words *words, const unsigned char *text, int32_t size, struct sightings *seen) {
   for (int32_t at = 0, start; at < size; at++) {
-    if (!is_alnum(text[at])) continue;
-    for (start = at; at < size && is_alnum(text[at]); at++) continue;
+    if (!words->is_letter[text[at]]) continue;
+    for (start = at; at < size && words->is_letter[text[at]]; at++) continue;
     int32_t length = at - start;
     uint32_t hash = token_hash(text + start, length);
     if (!(words->is_token[hash >> 3] >> (hash & 7) & 1)) continue;
@@ -624,34 +630,46 @@ static PyObject *find_words(PyObject *module, PyObject *arguments) {
   return found;
 }
 
-/* possible_signs(words, text): a byte for each sign, whether the text has the words of one of its alternatives. */
+/* Look through a whole text for the words of windows, unless that was the last one; return 0 without memory. */
+static int look_once(struct words *words, PyObject *text) {
+  struct sightings *seen = &words->last_seen;
+  if (text == words->last_text) return 1;
+  if (!seen->stamps) {
+    seen->stamps = calloc((size_t)words->count + 1, 4);
+    seen->firsts = malloc((size_t)words->inside * 4 + 4);
+    seen->lasts = malloc((size_t)words->inside * 4 + 4);
+    if (!seen->stamps || !seen->firsts || !seen->lasts) return 0;
+  }
+  if (seen->stamp == INT32_MAX) memset(seen->stamps, 0, (size_t)words->count * 4), seen->stamp = 0;
+  seen->stamp++;
+  look_through(words, &words->windows, &words->windows.filter, (const unsigned char *)PyBytes_AsString(text), 0,
+               (int32_t)PyBytes_Size(text), seen);
+  Py_XDECREF(words->last_text);
+  words->last_text = Py_NewRef(text);
+  return 1;
+}
+
+/* possible_signs(words, text, first, count): a byte for each of some signs, whether the text has the words of one of
+   its alternatives. */
 static PyObject *possible_signs(PyObject *module, PyObject *arguments) {
-  PyObject *capsule, *found;
-  const char *text;
-  Py_ssize_t size;
+  PyObject *capsule, *text;
+  int first, count;
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "Oy#", &capsule, &text, &size)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "OSii", &capsule, &text, &first, &count)) return NULL;
   struct words *words = PyCapsule_GetPointer(capsule, "skillshelf.words");
   if (!words) return NULL;
-  if (size > 1 << 24) Py_RETURN_NONE;
-  struct sightings seen = {.stamp = 1,
-                           .stamps = calloc((size_t)words->count + 1, 4),
-                           .firsts = malloc((size_t)words->inside * 4 + 4),
-                           .lasts = malloc((size_t)words->inside * 4 + 4)};
-  found = PyBytes_FromStringAndSize(NULL, words->signs);
-  if (found && seen.stamps && seen.firsts && seen.lasts) {
-    char *flags = PyBytes_AsString(found);
-    const int32_t *starts = words->plan + words->first_sign;
-    look_through(words, &words->windows, &words->windows.filter, (const unsigned char *)text, 0, (int32_t)size, &seen);
-    for (int32_t i = 0; i < words->signs; i++)
-      flags[i] = (char)has_any_row(&seen, behind_groups(words->plan + starts[i] + 1));
-  } else if (found) {
-    Py_DECREF(found);
-    found = PyErr_NoMemory();
+  if (PyBytes_Size(text) > 1 << 24) Py_RETURN_NONE;
+  if (first < 0 || count < 0 || first > words->signs - count) {
+    PyErr_SetString(PyExc_ValueError, "there are no such signs");
+    return NULL;
   }
-  free(seen.stamps);
-  free(seen.firsts);
-  free(seen.lasts);
+  if (!look_once(words, text)) return PyErr_NoMemory();
+  PyObject *found = PyBytes_FromStringAndSize(NULL, count);
+  if (!found) return NULL;
+  char *flags = PyBytes_AsString(found);
+  const int32_t *starts = words->plan + words->first_sign + first;
+  for (int i = 0; i < count; i++)
+    flags[i] = (char)has_any_row(&words->last_seen, behind_groups(words->plan + starts[i] + 1));
   return found;
 }
 
@@ -661,7 +679,7 @@ static PyMethodDef METHODS[] = {
     {"packed_stamps", packed_stamps, METH_VARARGS, "packed_stamps(folder, paths): as `files.packed_stamps`."},
     {"compile_words", compile_words, METH_VARARGS, "compile_words(text, lengths, plan): words to look for."},
     {"find_words", find_words, METH_VARARGS, "find_words(words, text): as `_signal_hits` of `lint/security.py` looks."},
-    {"possible_signs", possible_signs, METH_VARARGS, "possible_signs(words, text): as `search` of `security_search.py` asks."},
+    {"possible_signs", possible_signs, METH_VARARGS, "possible_signs(words, text, first, count): as `search` of `lint/security_search.py` asks."},
     {NULL, NULL, 0, NULL},
 };
 

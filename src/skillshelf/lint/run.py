@@ -7,7 +7,7 @@ from typing import Any, Literal, TextIO, get_args
 
 from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import NEAR_MISSES, SKILL_FILE, Found, discover, probe, read_skill_head
-from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
+from skillshelf.catalog.document import ParsedFrontmatter, ParseOptions, parse, parse_options
 from skillshelf.catalog.facts import Facts
 from skillshelf.catalog.rules import name_of, placed
 from skillshelf.catalog.search_roots import resolve_roots
@@ -415,6 +415,7 @@ class _FileContext(NamedTuple):
     rules: RuleChoice
     options: CheckOptions
     folders: "_OpenFolders"
+    parse: ParseOptions
 
 
 def check_paths(paths: Sequence[str], shelf: Shelf, *, vouched: bool = True, progress: TextIO | None = None) -> Report:
@@ -448,7 +449,7 @@ def check_targets(
     found = [finding for problem in targets.problems for finding in _with_severity(_as_finding(problem), severities)]
     checked = []
     with _OpenFolders() as folders:
-        context = _FileContext(profile, rules, options, folders)
+        context = _FileContext(profile, rules, options, folders, parse_options(profile))
         for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
             try:
                 checked.append(_check_file(target, targets, mode, context))
@@ -506,7 +507,7 @@ def file_problems(targets: Iterable[Target], profile: Profile) -> Iterator[tuple
     rules = RuleChoice(author_severities(profile))
     severities = rules.severities
     with _OpenFolders() as folders:
-        context = _FileContext(profile, rules, CheckOptions(comments=False), folders)
+        context = _FileContext(profile, rules, CheckOptions(comments=False), folders, parse_options(profile))
         for target in targets:
             try:
                 found = _findings_in(target, context)
@@ -521,7 +522,7 @@ def _findings_in(target: Target, context: _FileContext) -> Sequence[CheckFinding
     try:
         with context.folders.folder(os.path.dirname(target.real_path)) as skill:
             data = _bytes(skill, target)
-            document = parse(data, whole=True, options=parse_options(context.profile))
+            document = parse(data, whole=True, options=context.parse)
             checked = check_document(document, target.directory, context.profile)
             return _check_page(target, data, checked, skill, context, FixResult(data, {})).findings
     except OSError as error:
@@ -553,30 +554,41 @@ def _with_severity(finding: CheckFinding, severities: Mapping[str, Severity]) ->
 # One file -----------------------------------------------------------------------------------------
 
 
+_OPEN_FOLDERS = 16
+"""How many folders stay open: a tree may be deeper than a process may have open files."""
+
+
 class _OpenFolders:
-    """The folder above the skill that was checked last, which stays open: the next skill is nearly always beside it."""
+    """The folders above the skill that was checked last, which stay open: the next skill is nearly always near it."""
 
     def __init__(self) -> None:
-        self._path: str | None = None
-        self._folder: files.Folder | None = None
+        self._above: list[tuple[str, files.Folder]] = []
 
     def __enter__(self) -> "_OpenFolders":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._folder is not None:
-            self._folder.__exit__()
+        while self._above:
+            self._above.pop()[1].__exit__()
 
     def folder(self, path: str) -> files.Folder:
         """Open a folder by its real path, no component of which may be a link."""
         above, _, name = path.rpartition("/")
-        if not name:
-            return files.Folder(path)
-        if self._path != above or self._folder is None:
-            folder = files.Folder(above)
-            self.__exit__()
-            self._path, self._folder = above, folder
-        return files.Folder(path, parent=self._folder)
+        return files.Folder(path, parent=self._opened(above)) if name else files.Folder(path)
+
+    def _opened(self, path: str) -> files.Folder:
+        """Return an open folder, which stays open, with all folders above it, until one elsewhere is needed."""
+        while self._above and not f"{path}/".startswith(f"{self._above[-1][0]}/"):
+            self._above.pop()[1].__exit__()
+        if not self._above:
+            self._above.append(("", files.Folder("/")))
+        done = self._above[-1][0]
+        for name in path[len(done) + 1 :].split("/") if path != done else ():
+            done = f"{done}/{name}"
+            self._above.append((done, files.Folder(done, parent=self._above[-1][1])))
+            if len(self._above) > _OPEN_FOLDERS:
+                self._above.pop(0)[1].__exit__()
+        return self._above[-1][1]
 
 
 def _check_file(target: Target, targets: Targets, mode: Mode, context: _FileContext) -> _CheckedFile:
@@ -589,7 +601,7 @@ def _check_file(target: Target, targets: Targets, mode: Mode, context: _FileCont
             data = _bytes(skill, target) if target.data is None else target.data
         except OSError as error:
             return _unreadable(target, error, context.rules.severities)
-        checked = _checked_document(target, targets, data, context.profile)
+        checked = _checked_document(target, targets, data, context)
         if not checked.may_be_fixed:
             return _check_page(target, data, checked, skill, context, FixResult(data, {}))
         return _check_fixable(target, targets, mode, data, checked, skill, context)
@@ -623,7 +635,7 @@ def _check_fixable(
     diff = () if mode == "look" else tuple(unified_diff(data, applied.data, target.path.lstrip("/")))
     change = Change(target.path, diff, len(applied.lines), refusal)
     if mode == "fix" and refusal is None:
-        checked = _checked_document(target._replace(data=None), targets, data := applied.data, profile)
+        checked = _checked_document(target._replace(data=None), targets, data := applied.data, context)
         left = applied is not offered
         text = text._replace(data=data)
         offered = fix_text(text, without=left_out, checked=checked) if left else FixResult(data, {})
@@ -639,14 +651,13 @@ def _bytes(skill: files.Folder, target: Target) -> bytes:
     return skill.read([os.path.basename(target.real_path)], limit=SKILL_FILE_BYTES).data
 
 
-def _checked_document(target: Target, targets: Targets, data: bytes, profile: Profile) -> CheckedDocument:
+def _checked_document(target: Target, targets: Targets, data: bytes, context: _FileContext) -> CheckedDocument:
     """Return what the rules say of these bytes; they were parsed already if they are those that were found."""
-    options = parse_options(profile)
     known: ParsedFrontmatter | None = None
     if target.data is not None:
-        known = targets.facts.parsed_before(target.real_path, options)
-    document = parse(data, whole=True, options=options) if known is None else known
-    return check_document(document, target.directory, profile)
+        known = targets.facts.parsed_before(target.real_path, context.parse)
+    document = parse(data, whole=True, options=context.parse) if known is None else known
+    return check_document(document, target.directory, context.profile)
 
 
 def _check_page(

@@ -39,7 +39,7 @@ from skillshelf.lint.security_signals import (
     pattern_of,
     words_by_token,
 )
-from skillshelf.lint.security_words import AFTER, BEFORE, FOLLOWING, Mark, Sighting, Words, near_pattern, seen_in
+from skillshelf.lint.security_words import AFTER, BEFORE, FOLLOWING, Mark, Sighting, Words, WordSearch, near_pattern
 
 __all__ = ["SecurityFinding", "folder_findings", "security_findings", "unchecked"]
 
@@ -238,7 +238,7 @@ class _Look:
 
     def __init__(self, lowered: bytes) -> None:
         self.lowered = lowered
-        self._sighting = seen_in(lowered, _MARKS)
+        self._sighting = _SEARCH.seen_in(lowered)
         if self._sighting is not None:
             self.marks, self.words, self.tokens = self._sighting.marks, self._sighting.words, self._sighting.tokens
             return
@@ -494,13 +494,13 @@ def _foreign(data: bytes, marks: bytes, *, is_latin: bool) -> Iterator[_Hit]:
     if not rows:
         return
     lowered = data.lower()
+    text = data.decode("utf-8", "replace").lower()
     languages = {language for language, mark in _SCRIPTS.items() if mark in data}
     languages |= {"zh"} if b"\xe3" in data or b"\xe4" in data or b"\xe5" in data or b"\xe6" in data else set()
     languages |= {"latin"} if is_latin else set()
     for rule, language, _, pattern in rows:
         if language not in languages:
             continue
-        text = data.decode("utf-8", "replace").lower()
         for match in pattern_of(pattern).finditer(text):
             at = len(text[: match.start()].encode("utf-8", "replace"))
             says = _ORDERS[rule]
@@ -549,7 +549,8 @@ _MARKDOWN_COMMENT = lazy_pattern(
 _ELEMENTS = "span|div|p|font|section|details|small|i|b"
 _UNSHOWN_MARK = lazy_pattern(rf"<(?:{_ELEMENTS})\b[^>\n]{{0,60}}(?:style|hidden|color)".encode())
 _UNSHOWN = lazy_pattern(
-    rf"<(?:{_ELEMENTS})\b" r"[^>\n]{0,160}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em)?\b|opacity\s*:\s*0(?:\.0+)?\b|color\s*[:=]\s*[\"']?(?:white|#fff(?:fff)?\b|transparent)|\bhidden\b)[^>\n]{0,100}>([^<]{8,2000})"
+    rf"<(?:{_ELEMENTS})\b"
+    r"[^>\n]{0,160}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em)?\b|opacity\s*:\s*0(?:\.0+)?\b|color\s*[:=]\s*[\"']?(?:white|#fff(?:fff)?\b|transparent)|\bhidden\b)[^>\n]{0,100}>([^<]{8,2000})"
 )
 
 
@@ -692,6 +693,8 @@ _MARKS = (
 )
 """What a text is asked for before anything is tried; those of other languages are the last ones."""
 
+_SEARCH = WordSearch(_MARKS)
+
 
 @cache
 def _vocabulary() -> frozenset[bytes]:
@@ -782,8 +785,10 @@ def _readable(data: bytes | None) -> str | None:
     if data[1::2].count(0) > len(data) // 3:
         data = data.replace(b"\0", b"")
     text = data.decode("utf-8", "replace")
-    odd = sum(1 for c in text[:400] if c == "\ufffd" or (c < " " and c not in "\t\r\n"))
-    return text if odd == 0 else None
+    return None if _UNREADABLE.search(text, 0, 400) else text
+
+
+_UNREADABLE = lazy_pattern("[\ufffd\0-\x08\x0b\x0c\x0e-\x1f]")
 
 
 # Broken spelling ------------------------------------------------------------------------------------

@@ -311,7 +311,9 @@ def intent_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_p
             if at < 0:
                 break
             start = max(lowered.rfind(b"\n\n", 0, at), at - 500, 0)
-            yield from _judged(lowered, start, min(at + 500, len(lowered)), [_Able((word,), _outranks, (_ANSWERS, _REPLACED))])
+            yield from _judged(
+                lowered, start, min(at + 500, len(lowered)), [_Able((word,), _outranks, (_ANSWERS, _REPLACED))]
+            )
             at = lowered.find(word, at + 500)
     yield from _pretences(lowered, _PRETENDS.words_in(words, tokens, abroad=abroad))
 

@@ -16,7 +16,17 @@ from skillshelf.lint.security_search import search
 from skillshelf.lint.security_signals import KNOWN_HOSTS, STRONG_SECRET, pattern_of
 from skillshelf.lint.security_words import Words
 
-__all__ = ["ABROAD", "PROSE_TOKENS", "PROSE_WORDS", "SEARCHED", "Sign", "is_foreign_place", "is_warning", "orders_in", "prose_signs"]
+__all__ = [
+    "ABROAD",
+    "PROSE_TOKENS",
+    "PROSE_WORDS",
+    "SEARCHED",
+    "Sign",
+    "is_foreign_place",
+    "is_warning",
+    "orders_in",
+    "prose_signs",
+]
 
 
 class Sign(NamedTuple):

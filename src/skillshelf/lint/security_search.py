@@ -6,8 +6,9 @@ words of each; the extension looks for all of them in one pass. Without it, the 
 
 import re
 from array import array
-from functools import cache, lru_cache
-from itertools import accumulate, chain
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
+from itertools import accumulate, chain, compress
 
 from skillshelf.core.files import native_core
 from skillshelf.core.records import NamedTuple
@@ -20,27 +21,43 @@ __all__ = ["may_match", "parts_of", "search"]
 
 def search(pattern: str, text: str) -> "re.Match[str] | None":
     """Return the first match of a pattern, as `re.search` does."""
-    known = _numbered(pattern)
-    if known is None or (possible := _possible(text)) is None:
+    possible = _possible(pattern, text)
+    if possible is None:
         return pattern_of(pattern).search(text)
     best = None
-    number = possible.find(1, known.first, known.first + len(known.parts))
-    while number >= 0:
-        found = pattern_of(known.parts[number - known.first]).search(text)
+    for part in possible:
+        found = pattern_of(part).search(text)
         # The first alternative that matches at the first place, as in the pattern.
         if found is not None and (best is None or found.start() < best.start()):
             best = found
-        number = possible.find(1, number + 1, known.first + len(known.parts))
     return best
 
 
 def may_match(patterns: tuple[str, ...], data: bytes) -> bool:
     """Return whether one of some patterns may match a text after it was made lower case and its lines were joined."""
-    possible = _possible(data)
-    for known in map(_numbered, patterns):
-        if possible is None or known is None or possible.find(1, known.first, known.first + len(known.parts)) >= 0:
-            return True
-    return False
+    return any(_possible(pattern, data) != () for pattern in patterns)
+
+
+def _possible(pattern: str, text: str | bytes) -> tuple[str, ...] | None:
+    """Return the alternatives of a pattern that a text has the words of; None if that is not known."""
+    known, possible_signs = _numbered(pattern), _asked(text)
+    if known is None or possible_signs is None:
+        return None
+    flags = possible_signs(known.first, len(known.parts))
+    return None if flags is None else tuple(compress(known.parts, flags))
+
+
+# The same text is asked about several patterns, one after the other.
+@lru_cache(maxsize=4)
+def _asked(text: str | bytes) -> "Callable[[int, int], bytes | None] | None":
+    """Return the function of the extension for a text, which takes numbers of alternatives."""
+    native = native_core()
+    if native is None:
+        return None
+    if isinstance(text, bytes) and not text.isascii():
+        text = text.decode("utf-8", "replace").lower()
+    encoded = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    return partial(native.possible_signs, _compiled(), encoded)
 
 
 class _Numbered(NamedTuple):
@@ -89,15 +106,3 @@ def _compiled() -> object:
     native = native_core()
     assert native is not None
     return native.compile_words(b"".join(texts), array("i", map(len, texts)).tobytes(), array("i", plan).tobytes())
-
-
-# The same text is asked about several patterns, one after the other.
-@lru_cache(maxsize=4)
-def _possible(text: str | bytes) -> bytes | None:
-    """Return for each alternative whether a text has its words; None without the extension."""
-    native = native_core()
-    if isinstance(text, bytes) and not text.isascii():
-        text = text.decode("utf-8", "replace").lower()
-    if isinstance(text, str):
-        text = text.encode("utf-8", "replace")
-    return None if native is None else native.possible_signs(_compiled(), text)

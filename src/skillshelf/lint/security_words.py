@@ -26,12 +26,12 @@ __all__ = [
     "Alternatives",
     "Mark",
     "Sighting",
+    "WordSearch",
     "Words",
     "alternatives_in",
     "alternatives_record",
     "near_pattern",
     "pattern_key",
-    "seen_in",
 ]
 
 BEFORE, AFTER = 240, 560
@@ -174,30 +174,29 @@ class _Compiled(NamedTuple):
     marked: int
 
 
-@cache
-def _compiled(marks: tuple[Mark, ...]) -> _Compiled | None:
-    """Return the words and the plan in the form of the extension; None if it cannot be used."""
-    native = native_core()
-    if native is None or (native.BEFORE, native.AFTER, native.MOST_TRIES) != (BEFORE, AFTER, SECURITY_WINDOWS):
-        return None
-    plan = _Plan(marks)
-    lengths = array("i", map(len, plan.words))
-    words = native.compile_words(b"".join(plan.words), lengths.tobytes(), array("i", plan.numbers()).tobytes())
-    placed, marked, tokens = plan.bounds[:3]
-    return _Compiled(words, tuple(plan.words[placed:tokens]), marked - placed)
+class WordSearch:
+    """Looks for the words of all signals and of some marks in texts, if the extension can be used."""
 
+    def __init__(self, marks: tuple[Mark, ...]) -> None:
+        self._marks = marks
+        self._compiled: _Compiled | None = None
 
-def seen_in(lowered: bytes, marks: tuple[Mark, ...]) -> Sighting | None:
-    """Return what a text in lower case holds; None if there is no extension, or the text is not a plain case."""
-    native, compiled = native_core(), _compiled(marks)
-    if native is None or compiled is None or (found := native.find_words(compiled.words, lowered)) is None:
-        return None
-    numbers = memoryview(found[1]).cast("i").tolist()
-    first_token = bisect_left(numbers, compiled.marked)
-    known = [*map(compiled.known.__getitem__, numbers)]
-    return Sighting(
-        found[0],
-        dict.fromkeys(known[:first_token]),
-        frozenset(known[first_token:]),
-        memoryview(found[2]).cast("i"),
-    )
+    def seen_in(self, lowered: bytes) -> Sighting | None:
+        """Return what a text in lower case holds; None if there is no extension, or the text is not a plain case."""
+        native = native_core()
+        if native is None or (native.BEFORE, native.AFTER, native.MOST_TRIES) != (BEFORE, AFTER, SECURITY_WINDOWS):
+            return None
+        if self._compiled is None:
+            plan = _Plan(self._marks)
+            lengths, numbers = array("i", map(len, plan.words)), array("i", plan.numbers())
+            words = native.compile_words(b"".join(plan.words), lengths.tobytes(), numbers.tobytes())
+            placed, marked, tokens = plan.bounds[:3]
+            self._compiled = _Compiled(words, tuple(plan.words[placed:tokens]), marked - placed)
+        found = native.find_words(self._compiled.words, lowered)
+        if found is None:
+            return None
+        seen = memoryview(found[1]).cast("i").tolist()
+        first_token = bisect_left(seen, self._compiled.marked)
+        known = [*map(self._compiled.known.__getitem__, seen)]
+        places = memoryview(found[2]).cast("i")
+        return Sighting(found[0], dict.fromkeys(known[:first_token]), frozenset(known[first_token:]), places)
