@@ -84,19 +84,25 @@ struct entry {
 
 /* A table finds words by their first bytes: those of up to three bytes by two, longer ones by a hash of four. */
 struct table {
-  uint32_t one[256], two[65536], four[65536]; /* the first entry of each, from 1 */
+  uint16_t one[256], two[65536], four[65536]; /* the first entry of each, from 1 */
   struct filter filter;
 };
 
 /* What is seen in one text: places of words in order of the text, then by word; and which words and tokens occur. */
 struct sightings {
-  int32_t *words, *places, *starts;
+  int32_t *words, *places, *sorted, *starts; /* `sorted` are the places by word; those of a word begin at its start */
   size_t count, room;
   unsigned char *flags, *is_sought;
+  int32_t *known, *tries;
   int32_t *stamps, stamp; /* which words are in the part with this number */
   int32_t near_at, near_stamp;
   int32_t *firsts, *lasts; /* where they are in the window */
   struct filter filter;   /* for the words that are sought in this text */
+};
+
+struct numbers {
+  int32_t *values;
+  size_t count, room;
 };
 
 /* The words and the plan that `lint/security_words.py` makes.
@@ -112,16 +118,17 @@ struct words {
   int32_t count, placed, marks, tokens, inside, signs, first_sign;
   const unsigned char *text;
   int32_t *offsets, *lengths, *plan;
-  uint32_t *next; /* the next word with the same beginning, from 1: of tokens, and of others while tables are made */
+  uint16_t *next; /* the next word with the same beginning, from 1: of tokens, and of others while tables are made */
   struct entry *entries;
   uint32_t entered;
   struct table everywhere, windows, nearby;
-  uint32_t by_token[65536];
+  uint16_t by_token[65536];
   unsigned char is_token[8192]; /* a bit for each of these */
   unsigned char is_letter[256]; /* or digit: what tokens are made of */
   PyObject *kept; /* the bytes that `text` points into */
-  PyObject *last_text; /* which `possible_signs` was asked about, and what was seen in it */
-  struct sightings last_seen;
+  struct sightings seen; /* what is seen in a text; kept, since there are thousands of texts */
+  struct numbers out;
+  PyObject *last_text; /* which `possible_signs` was asked about, if `seen` is still about it */
 };
 
 #define BEFORE 240 /* as in lint/security_words.py, which is checked when they are used */
@@ -176,9 +183,10 @@ static void free_words(PyObject *capsule) {
   if (!words) return;
   Py_XDECREF(words->kept);
   Py_XDECREF(words->last_text);
-  free(words->last_seen.stamps);
-  free(words->last_seen.firsts);
-  free(words->last_seen.lasts);
+  void *kept[] = {words->seen.words,     words->seen.places, words->seen.sorted, words->seen.starts, words->seen.flags,
+                  words->seen.is_sought, words->seen.known,  words->seen.tries,  words->seen.stamps, words->seen.firsts,
+                  words->seen.lasts,     words->out.values};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) free(kept[i]);
   free(words->offsets);
   free(words->lengths);
   free(words->plan);
@@ -196,7 +204,7 @@ static int32_t sure_length(const unsigned char *word, int32_t length) {
 static void enter_word(struct words *words, int32_t index) {
   const unsigned char *word = words->text + words->offsets[index];
   int32_t length = words->lengths[index];
-  uint32_t *head;
+  uint16_t *head;
   if (index >= words->marks && index < words->tokens) {
     uint32_t hash = token_hash(word, length);
     words->is_token[hash >> 3] |= (unsigned char)(1u << (hash & 7));
@@ -211,12 +219,12 @@ static void enter_word(struct words *words, int32_t index) {
     open_filter(&table->filter, word, length);
   }
   words->next[index] = *head;
-  *head = (uint32_t)index + 1;
+  *head = (uint16_t)(index + 1);
 }
 
 /* Put the words of a beginning side by side, so that all are compared without a jump; return the first, from 1. */
-static uint32_t lay_out(struct words *words, uint32_t index) {
-  uint32_t first = words->entered + 1;
+static uint16_t lay_out(struct words *words, uint32_t index) {
+  uint16_t first = (uint16_t)(words->entered + 1);
   for (; index; index = words->next[index - 1]) {
     struct entry *entry = &words->entries[words->entered++];
     int32_t word = (int32_t)index - 1, length = words->lengths[word];
@@ -240,6 +248,38 @@ static void lay_out_table(struct words *words, struct table *table) {
   }
 }
 
+/* Make room for what is seen in a text; return 0 without memory. */
+static int make_room(struct words *words) {
+  struct sightings *seen = &words->seen;
+  seen->starts = calloc((size_t)words->placed + 2, 4);
+  seen->flags = calloc((size_t)words->tokens + 1, 1);
+  seen->is_sought = calloc((size_t)words->marks + 1, 1);
+  seen->known = calloc((size_t)words->tokens + 1, 4);
+  seen->tries = calloc((size_t)words->signs + 1, 4);
+  seen->stamps = calloc((size_t)words->count + 1, 4);
+  seen->firsts = calloc((size_t)words->inside + 1, 4);
+  seen->lasts = calloc((size_t)words->inside + 1, 4);
+  return seen->starts && seen->flags && seen->is_sought && seen->known && seen->tries && seen->stamps && seen->firsts &&
+         seen->lasts;
+}
+
+/* Forget what was seen in the text before. */
+static void forget(struct words *words) {
+  struct sightings *seen = &words->seen;
+  memset(seen->starts, 0, ((size_t)words->placed + 2) * 4);
+  memset(seen->flags, 0, (size_t)words->tokens);
+  memset(seen->is_sought, 0, (size_t)words->marks);
+  memset(seen->tries, 0, (size_t)words->signs * 4);
+  memset(&seen->filter, 0, sizeof seen->filter);
+  seen->count = words->out.count = 0;
+  seen->near_at = 0;
+  if (seen->stamp > INT32_MAX / 2) {
+    memset(seen->stamps, 0, (size_t)words->count * 4);
+    seen->stamp = 0;
+  }
+  Py_CLEAR(words->last_text);
+}
+
 /* compile_words(text, lengths, plan): `lengths` and `plan` are 32-bit numbers. */
 static PyObject *compile_words(PyObject *module, PyObject *arguments) {
   PyObject *text;
@@ -247,6 +287,10 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
   Py_ssize_t lengths_size, plan_size;
   (void)module;
   if (!PyArg_ParseTuple(arguments, "Sy#y#", &text, &lengths, &lengths_size, &plan, &plan_size)) return NULL;
+  if (lengths_size / 4 >= UINT16_MAX || plan_size < 7 * 4) {
+    PyErr_SetString(PyExc_ValueError, "there are too many words, or there is no plan");
+    return NULL;
+  }
   struct words *words = calloc(1, sizeof *words);
   if (!words) return PyErr_NoMemory();
   PyObject *capsule = PyCapsule_New(words, "skillshelf.words", free_words);
@@ -258,7 +302,7 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
   words->count = (int32_t)count;
   words->offsets = malloc(count * 4 + 4);
   words->lengths = malloc(count * 4 + 4);
-  words->next = calloc(count + 1, 4);
+  words->next = calloc(count + 1, sizeof *words->next);
   words->entries = calloc(count + 1, sizeof *words->entries);
   words->plan = malloc((size_t)plan_size + 4);
   words->kept = Py_NewRef(text);
@@ -293,6 +337,10 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
   for (int32_t left = *number++; left > 0; left--) number += *number + 1; /* sought words */
   words->signs = *number++;
   words->first_sign = (int32_t)(number - words->plan);
+  if (!make_room(words)) {
+    Py_DECREF(capsule);
+    return PyErr_NoMemory();
+  }
   return capsule;
 }
 
@@ -305,6 +353,9 @@ static int add_sighting(struct sightings *seen, int32_t word, int32_t at) {
     more = realloc(seen->places, room * 4);
     if (!more) return 0;
     seen->places = more;
+    more = realloc(seen->sorted, room * 4);
+    if (!more) return 0;
+    seen->sorted = more;
     seen->room = room;
   }
   seen->words[seen->count] = word;
@@ -414,15 +465,11 @@ static int look_through(const struct words *words, const struct table *table, co
 /* Find every sought word at every place, and sort the places by word. */
 static int sight(const struct words *words, const unsigned char *text, int32_t size, struct sightings *seen) {
   if (!look_through(words, &words->everywhere, &seen->filter, text, 0, size, seen)) return 0;
-  int32_t *sorted = malloc(seen->count * 4 + 4);
-  if (!sorted) return 0;
   for (size_t i = 0; i < seen->count; i++) seen->starts[seen->words[i] + 1]++;
   for (int32_t i = 0; i < words->placed; i++) seen->starts[i + 1] += seen->starts[i];
-  for (size_t i = 0; i < seen->count; i++) sorted[seen->starts[seen->words[i]]++] = seen->places[i];
+  for (size_t i = 0; i < seen->count; i++) seen->sorted[seen->starts[seen->words[i]]++] = seen->places[i];
   for (int32_t i = words->placed; i > 0; i--) seen->starts[i] = seen->starts[i - 1];
   seen->starts[0] = 0;
-  free(seen->places);
-  seen->places = sorted;
   return 1;
 }
 
@@ -520,11 +567,6 @@ static void find_window(const unsigned char *text, int32_t size, int32_t at, int
   *end = place - 1;
 }
 
-struct numbers {
-  int32_t *values;
-  size_t count, room;
-};
-
 static int add_candidate(struct numbers *out, const int32_t *values) {
   if (out->count + 5 > out->room) {
     size_t room = out->room ? out->room * 2 : 320;
@@ -545,7 +587,7 @@ static int try_signs(const struct words *words, struct sightings *seen, const un
   record += tokens;
   int32_t count = *record++;
   for (int32_t i = seen->starts[word]; i < seen->starts[word + 1]; i++) {
-    int32_t at = seen->places[i];
+    int32_t at = seen->sorted[i];
     if (at < free_from) continue;
     free_from = at + words->lengths[word];
     for (int32_t j = 0; j < count; j++) {
@@ -562,12 +604,11 @@ static int try_signs(const struct words *words, struct sightings *seen, const un
   return 1;
 }
 
-/* Write the numbers of the words of marks and of the tokens that occur, from the first of them, over the stamps, which
-   nobody needs any more; return how many bytes these are. */
+/* Write the numbers of the words of marks and of the tokens that occur; return how many bytes these are. */
 static Py_ssize_t known_words(const struct words *words, struct sightings *seen) {
   Py_ssize_t count = 0;
   for (int32_t i = words->placed; i < words->tokens; i++)
-    if (seen->flags[i]) seen->stamps[count++] = i - words->placed;
+    if (seen->flags[i]) seen->known[count++] = i - words->placed;
   return count * 4;
 }
 
@@ -595,11 +636,11 @@ static PyObject *answer(const struct words *words, const unsigned char *text, in
     for (int32_t j = 1; j <= *word; j++) mark[i] |= (char)seen->flags[word[j]];
   }
   Py_ssize_t known = known_words(words, seen), candidates = (Py_ssize_t)(out->count * 4);
-  return Py_BuildValue("Ny#y#", found, (char *)seen->stamps, known, out->count ? (char *)out->values : "", candidates);
+  return Py_BuildValue("Ny#y#", found, (char *)seen->known, known, out->count ? (char *)out->values : "", candidates);
 }
 
 static PyObject *find_words(PyObject *module, PyObject *arguments) {
-  PyObject *capsule, *found;
+  PyObject *capsule;
   const char *text;
   Py_ssize_t size;
   (void)module;
@@ -607,46 +648,18 @@ static PyObject *find_words(PyObject *module, PyObject *arguments) {
   struct words *words = PyCapsule_GetPointer(capsule, "skillshelf.words");
   if (!words) return NULL;
   if (size > 1 << 24) Py_RETURN_NONE;
-  struct sightings seen = {.starts = calloc((size_t)words->placed + 2, 4),
-                           .flags = calloc((size_t)words->tokens + 1, 1),
-                           .is_sought = calloc((size_t)words->marks + 1, 1),
-                           .stamps = calloc((size_t)words->count + 1, 4),
-                           .firsts = malloc((size_t)words->inside * 4 + 4),
-                           .lasts = malloc((size_t)words->inside * 4 + 4)};
-  int32_t *tries = calloc((size_t)words->signs + 1, 4);
-  struct numbers out = {0};
-  if (!seen.starts || !seen.flags || !seen.is_sought || !seen.stamps || !seen.firsts || !seen.lasts || !tries) found = PyErr_NoMemory();
-  else found = answer(words, (const unsigned char *)text, (int32_t)size, &seen, tries, &out);
-  free(seen.words);
-  free(seen.places);
-  free(seen.starts);
-  free(seen.flags);
-  free(seen.is_sought);
-  free(seen.stamps);
-  free(seen.firsts);
-  free(seen.lasts);
-  free(tries);
-  free(out.values);
-  return found;
+  forget(words);
+  return answer(words, (const unsigned char *)text, (int32_t)size, &words->seen, words->seen.tries, &words->out);
 }
 
-/* Look through a whole text for the words of windows, unless that was the last one; return 0 without memory. */
-static int look_once(struct words *words, PyObject *text) {
-  struct sightings *seen = &words->last_seen;
-  if (text == words->last_text) return 1;
-  if (!seen->stamps) {
-    seen->stamps = calloc((size_t)words->count + 1, 4);
-    seen->firsts = malloc((size_t)words->inside * 4 + 4);
-    seen->lasts = malloc((size_t)words->inside * 4 + 4);
-    if (!seen->stamps || !seen->firsts || !seen->lasts) return 0;
-  }
-  if (seen->stamp == INT32_MAX) memset(seen->stamps, 0, (size_t)words->count * 4), seen->stamp = 0;
-  seen->stamp++;
+/* Look through a whole text for the words of windows, unless that was the last one. */
+static void look_once(struct words *words, PyObject *text) {
+  if (text == words->last_text) return;
+  forget(words);
+  words->seen.stamp++;
   look_through(words, &words->windows, &words->windows.filter, (const unsigned char *)PyBytes_AsString(text), 0,
-               (int32_t)PyBytes_Size(text), seen);
-  Py_XDECREF(words->last_text);
+               (int32_t)PyBytes_Size(text), &words->seen);
   words->last_text = Py_NewRef(text);
-  return 1;
 }
 
 /* possible_signs(words, text, first, count): a byte for each of some signs, whether the text has the words of one of
@@ -663,13 +676,13 @@ static PyObject *possible_signs(PyObject *module, PyObject *arguments) {
     PyErr_SetString(PyExc_ValueError, "there are no such signs");
     return NULL;
   }
-  if (!look_once(words, text)) return PyErr_NoMemory();
+  look_once(words, text);
   PyObject *found = PyBytes_FromStringAndSize(NULL, count);
   if (!found) return NULL;
   char *flags = PyBytes_AsString(found);
   const int32_t *starts = words->plan + words->first_sign + first;
   for (int i = 0; i < count; i++)
-    flags[i] = (char)has_any_row(&words->last_seen, behind_groups(words->plan + starts[i] + 1));
+    flags[i] = (char)has_any_row(&words->seen, behind_groups(words->plan + starts[i] + 1));
   return found;
 }
 
