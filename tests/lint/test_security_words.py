@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from support.needs import needs_native
 
-from skillshelf.lint import security
-from skillshelf.lint.security_literals import LITERALS
+from skillshelf.lint import security, security_code, security_intents, security_prose
+from skillshelf.lint.security_literals import LITERALS, PARTS
+from skillshelf.lint.security_search import may_match, parts_of, search
 from skillshelf.lint.security_signals import SIGNALS
 from skillshelf.lint.security_words import pattern_key
 
@@ -79,3 +80,33 @@ def test_a_match_has_the_literals_of_its_pattern() -> None:
             assert not groups or any(all(any(text in folded for text in group) for group in line) for line in groups), (
                 match[0]
             )
+
+
+SEARCHED = (*security_prose.SEARCHED, *security_intents.SEARCHED, *security_code.SEARCHED)
+
+
+def test_the_parts_of_a_pattern_are_its_outermost_alternatives() -> None:
+    assert parts_of(r"a|(?:b|c)d|[|]\||e") == ("a", "(?:b|c)d", r"[|]\|", "e")
+    assert parts_of(r"[]|]x|\[a|[^]|]") == ("[]|]x", r"\[a", "[^]|]")
+    assert parts_of("one") == ("one",)
+    for pattern in SEARCHED:
+        assert "|".join(parts_of(pattern)) == pattern
+        assert all(re.compile(part) for part in parts_of(pattern))
+        assert PARTS[pattern_key(pattern)].count("\f") + 1 == len(parts_of(pattern))
+
+
+def test_a_search_by_parts_finds_what_the_whole_pattern_finds() -> None:
+    texts = [data.lower() for _, data in _texts()]
+    texts += [data.lower() for _, data in _mixed(texts)[:100]]
+    found = 0
+    for data in texts:
+        # Sections as the rules ask about them, and lines that a page quotes or wraps.
+        for start in range(0, min(len(data), 12_000), 2_000):
+            part = data[start : start + 2_000]
+            text = re.sub(r"\s*\n[ \t>]*", " ", part.decode("utf-8", "replace").lower())
+            for pattern in SEARCHED:
+                whole, parts = re.search(pattern, text), search(pattern, text)
+                assert (whole and (whole.span(), whole[0])) == (parts and (parts.span(), parts[0])), (pattern, text)
+                assert whole is None or may_match((pattern,), part), (pattern, part)
+                found += whole is not None
+    assert found > 300

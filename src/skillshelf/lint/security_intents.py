@@ -262,20 +262,28 @@ _TAG_TOKENS = frozenset(
 )
 _PRETENDS = _gate("wonders wonder curious inquires brings attribute ascribe blame reassure rounding notices withdrawn waived lifted agreed consented ahead friction puzzled yes place hesitates wundert stutzt pregunta pregunte nota pergunta perguntar chiede chiedono fragt hésite étonne спрос удив 问起 追问 询问 聞かれ 尋ね 물으 물어 묻")  # fmt: skip
 
-_OUTRANKS = _gate("approval confirmation guidance caution behalf")
+
+class _Intent(NamedTuple):
+    """The gate of an intent, its judge, and the patterns one of which matches if the judge finds something."""
+
+    gate: _Gate
+    judge: Callable[[str], "_Found | None"]
+    patterns: tuple[str, ...]
+
+
+_OUTRANKS = _Intent(_gate("approval confirmation guidance caution behalf"), _outranks, (_ANSWERS, _REPLACED))
 
 _INTENTS = (
-    (_gate("perform applique befolge standing authority weight rank force validity footing part extension continuation though binding authoritative wins win prevails executed upon precedence carry obey comply follow execute tasks commands accordingly orders gilt vorrang befehle partie prime forma ejecuta ejecute prioridad prevalece parte esegui segui precedenza sigue même exécute наравне силу част приоритет выполн следуй 效力 视为 为准 优先 照做 执行 运行 効力 同等 一部 優先 実行 従 효력 일부 우선 실행 따르 수행"), _leads, (_STANDING, _OBEYS)),
-    (_gate("phrase phrases words mnemonic mots frase palabras palavras parole privada privata seed wiederherstellungsphrase wörter wort clé фраз ключ парол 助记词 私钥 恢复 密码 验证码 フレーズ 秘密鍵 パスワード 구문 문구 단어 니모닉 비밀번호 password pin code codes passwort kennwort senha codice contraseña código"), _asks, (_PHRASE, _LOGIN)),
-    (_gate("reply answer antwort respuesta resposta risposta réponse encoded encode encoding urlencoded base64 base64url base32 hex hexadecimal gzip kodiert codificado codificada codificato codificata encodé кодир 编码 エンコード 인코딩"), _carries, (_CONVERSATION,)),
-    (_gate("send upload transmit forward post submit deliver relay attach append push mirror hand pass mail report ship copy sync sende schicke schick manda mande envie envia invia carica envoie sube lade übermitt übertrag envía envoy téléverse отправ передай загрузи выгрузи 上传 发送 提交 转发 送信 アップロード 転送 전송 업로드 보내"), _gives, (_OWNED,)),
-    (_gate("keeps stores remembers remember saves caches dot markers lines holds uses"), _describes, (_DESCRIBED,)),
-    (_gate("shell terminal interpreter konsole konsol consola console terminale терминал 终端 命令行 端末 ターミナル 터미널 셸"), _feeds, (_FEED,)),
+    _Intent(_gate("perform applique befolge standing authority weight rank force validity footing part extension continuation though binding authoritative wins win prevails executed upon precedence carry obey comply follow execute tasks commands accordingly orders gilt vorrang befehle partie prime forma ejecuta ejecute prioridad prevalece parte esegui segui precedenza sigue même exécute наравне силу част приоритет выполн следуй 效力 视为 为准 优先 照做 执行 运行 効力 同等 一部 優先 実行 従 효력 일부 우선 실행 따르 수행"), _leads, (_STANDING, _OBEYS)),
+    _Intent(_gate("phrase phrases words mnemonic mots frase palabras palavras parole privada privata seed wiederherstellungsphrase wörter wort clé фраз ключ парол 助记词 私钥 恢复 密码 验证码 フレーズ 秘密鍵 パスワード 구문 문구 단어 니모닉 비밀번호 password pin code codes passwort kennwort senha codice contraseña código"), _asks, (_PHRASE, _LOGIN)),
+    _Intent(_gate("reply answer antwort respuesta resposta risposta réponse encoded encode encoding urlencoded base64 base64url base32 hex hexadecimal gzip kodiert codificado codificada codificato codificata encodé кодир 编码 エンコード 인코딩"), _carries, (_CONVERSATION,)),
+    _Intent(_gate("send upload transmit forward post submit deliver relay attach append push mirror hand pass mail report ship copy sync sende schicke schick manda mande envie envia invia carica envoie sube lade übermitt übertrag envía envoy téléverse отправ передай загрузи выгрузи 上传 发送 提交 转发 送信 アップロード 転送 전송 업로드 보내"), _gives, (_OWNED,)),
+    _Intent(_gate("keeps stores remembers remember saves caches dot markers lines holds uses"), _describes, (_DESCRIBED,)),
+    _Intent(_gate("shell terminal interpreter konsole konsol consola console terminale терминал 终端 命令行 端末 ターミナル 터미널 셸"), _feeds, (_FEED,)),
 )  # fmt: skip
-"""The gate of an intent, its judge, and the patterns one of which matches if the judge finds something."""
 
 INTENT_TOKENS: frozenset[bytes] = _PRETENDS.tokens.union(
-    _OUTRANKS.tokens, _TAG_TOKENS, *(gate.tokens for gate, *_ in _INTENTS)
+    _OUTRANKS.gate.tokens, _TAG_TOKENS, *(one.gate.tokens for one in _INTENTS)
 )
 """Tokens of the words of all intents."""
 
@@ -286,7 +294,7 @@ INTENT_WORDS: tuple[bytes, ...] = (
     *_TAG_WORDS,
     *_ADDRESSES,
     *_PRETENDS.abroad,
-    *(word for gate, *_ in _INTENTS for word in gate.abroad),
+    *(word for one in _INTENTS for word in one.gate.abroad),
 )
 """The words of all intents that are no tokens of ASCII."""
 
@@ -301,40 +309,37 @@ def intent_signs(lowered: bytes, tokens: frozenset[bytes], words: Words, *, is_p
         if found := _imitates(text):
             yield Sign(found[0], len(text[: found[2].start()].encode("utf-8", "replace")), found[1], found[2][0])
     if _has(words, _ADDRESSES):
-        rows = [_Able(gate.words_in(words, tokens, abroad=abroad), *rest) for gate, *rest in _INTENTS]
+        rows = [_Able(one.gate.words_in(words, tokens, abroad=abroad), one) for one in _INTENTS]
         able = [row for row in rows if row.words]
         for start, end in _sections(lowered) if able else ():
             yield from _judged(lowered, start, end, able)
-    for word in _OUTRANKS.words_in(words, tokens, abroad=False):
+    for word in _OUTRANKS.gate.words_in(words, tokens, abroad=False):
         at = lowered.find(word)
         for _ in range(SECURITY_WINDOWS // 4):
             if at < 0:
                 break
             start = max(lowered.rfind(b"\n\n", 0, at), at - 500, 0)
-            yield from _judged(
-                lowered, start, min(at + 500, len(lowered)), [_Able((word,), _outranks, (_ANSWERS, _REPLACED))]
-            )
+            yield from _judged(lowered, start, min(at + 500, len(lowered)), [_Able((word,), _OUTRANKS)])
             at = lowered.find(word, at + 500)
     yield from _pretences(lowered, _PRETENDS.words_in(words, tokens, abroad=abroad))
 
 
 class _Able(NamedTuple):
-    """An intent that a text has words of: these, its judge, and the patterns one of which must match."""
+    """An intent, and those of its words that a text has."""
 
     words: tuple[bytes, ...]
-    judge: Callable[[str], "_Found | None"]
-    patterns: tuple[str, ...]
+    intent: _Intent
 
 
 def _judged(lowered: bytes, start: int, end: int, able: Sequence[_Able]) -> Iterator[Sign]:
     """Yield the signs of one section."""
     section = lowered[start:end]
     text = ""
-    for words, judge, patterns in able:
-        if not _has(section, words) or not may_match(patterns, section):
+    for words, intent in able:
+        if not _has(section, words) or not may_match(intent.patterns, section):
             continue
         text = text or _joined(section)
-        if (found := judge(text)) and not is_warning(text):
+        if (found := intent.judge(text)) and not is_warning(text):
             yield Sign(found[0], start + _offset(section, found[2][0]), found[1], found[2][0])
 
 
