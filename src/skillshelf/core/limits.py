@@ -23,6 +23,7 @@ __all__ = [
     "CONNECTIONS_AT_ONCE",
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
+    "DIFF_LINES",
     "FIRST_READ",
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
@@ -225,6 +226,9 @@ TREE_BYTES = 16 * 1024 * 1024
 
 LOCK_BYTES = 8 * 1024 * 1024
 """Largest `skillshelf.lock`, and largest list of a generation, that is read."""
+
+DIFF_LINES = 2000
+"""Lines of a text that are compared one by one; a longer text that changed is shown as removed and added."""
 
 SOURCE_ENTRIES = 4096
 """Skills that one source may offer."""
