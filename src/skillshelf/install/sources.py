@@ -174,9 +174,21 @@ class SourceReader:
         at_path = [entry for entry in entries if entry.name == name and entry.path == reference.path]
         return SourceSkill(source, (at_path or named_entries(entries, [name], reference.canonical))[0])
 
+    def names(self, reference: "SourceReference") -> list[str]:
+        """Return the names of all skills that a reference leads to."""
+        return [entry.name for entry in self._listed(reference)[1]]
+
     def fetch(self, name: str, reference: "SourceReference") -> FetchedSkill:
         """Return all files of the skill that `find` returns."""
         return fetch_skill(self.find(name, reference), self._context)
+
+    def newer(self, name: str, reference: "SourceReference", skill: LockedSkill) -> FetchedSkill | None:
+        """Return the skill that a reference leads to now, or None if its bytes are those of the lock."""
+        found = self.find(name, reference)
+        if found.entry.tree == skill.tree:
+            return None
+        one = fetch_skill(found, self._context)
+        return one if one.tree != skill.tree else None
 
     def _listed(self, reference: "SourceReference") -> "tuple[InstallableSource, list[SourceEntry]]":
         if reference not in self._open:
