@@ -27,11 +27,13 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "GENERATIONS_KEPT",
     "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
+    "INSTALL_WAIT_SECONDS",
     "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
@@ -225,6 +227,12 @@ TREE_BYTES = 16 * 1024 * 1024
 
 LOCK_BYTES = 8 * 1024 * 1024
 """Largest `skillshelf.lock`, and largest list of a generation, that is read."""
+
+GENERATIONS_KEPT = 20
+"""Generations of installed skills that `rollback` can go back to; older ones are removed."""
+
+INSTALL_WAIT_SECONDS = 60.0
+"""Time to wait for another process that installs in the same scope."""
 
 SOURCE_ENTRIES = 4096
 """Skills that one source may offer."""
