@@ -200,4 +200,9 @@ class _Engine:
 
 
 def _joined(one: LinkPlan, other: LinkPlan) -> LinkPlan:
-    return LinkPlan(*(mine + its for mine, its in zip(one, other, strict=True)))
+    return LinkPlan(
+        one.actions + other.actions,
+        one.unchanged + other.unchanged,
+        one.refused + other.refused,
+        one.remarks + other.remarks,
+    )

@@ -118,16 +118,18 @@ def read_pending(history: str) -> PendingCommit | None:
     except OSError as error:
         raise UnusablePending(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise UnusablePending(
-            f"{path}: not the record of a change; move it away, then run `skillshelf verify`"
-        ) from None
+        raise _damaged(path) from None
     version = value.pop("version", None) if isinstance(value, dict) else None
     if isinstance(version, int) and version > PENDING_VERSION:
         newer = f"version {version} is of a newer skillshelf (this one reads {PENDING_VERSION})"
         raise UnusablePending(f"{path}: {newer}; finish with that one")
     if version != PENDING_VERSION or validate(value, PendingCommit) or not _TOKEN.fullmatch(value["token"]):
-        raise UnusablePending(f"{path}: not the record of a change; move it away, then run `skillshelf verify`")
+        raise _damaged(path)
     return _pending(value)
+
+
+def _damaged(path: str) -> UnusablePending:
+    return UnusablePending(f"{path}: not the record of a change; move it away, then run `skillshelf verify`")
 
 
 def _pending(value: dict[str, Any]) -> PendingCommit:

@@ -19,7 +19,7 @@ from skillshelf.core.limits import CONFIG_BYTES, INSTALL_WAIT_SECONDS, LOCK_BYTE
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
 from skillshelf.errors import SkillChanged, SkillError, SkillNotFound, SourceNotFound, SourceRefused
-from skillshelf.hosts.link_plan import LinkAction, LinkRefusal
+from skillshelf.hosts.link_plan import LinkAction, LinkRefusal, UnchangedLink
 from skillshelf.install.garbage import collect_garbage, store_in_use
 from skillshelf.install.generation import (
     Generation,
@@ -91,6 +91,7 @@ class CommitResult(NamedTuple):
     changed: bool
     copies: tuple[str, ...] = ()
     actions: tuple[LinkAction, ...] = ()
+    unchanged: tuple[UnchangedLink, ...] = ()
     refused: tuple[LinkRefusal, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -169,7 +170,7 @@ def rollback(
 
 
 def recover(scope: InstallScope, environment: Environment) -> None:
-    """Finish or undo what a killed process left; every command calls it first, and where nothing is, it costs a stat."""
+    """Finish or undo what a killed process left; every command calls it first, and it costs next to nothing."""
     if read_pending(scope.history) is None:
         return
     with _locked(scope), _nothing_done():
@@ -262,6 +263,7 @@ def _carry_out(target: _Target, opened: OpenScope, environment: Environment, for
         pending is not None or bool(done.actions),
         tuple(step.name for step in copies),
         done.actions,
+        done.unchanged,
         done.refused,
         (*notes, *done.remarks),
     )
@@ -291,7 +293,11 @@ def _keep_present(opened: OpenScope, label: str) -> None:
 
 
 def _is_same(one: Generation, other: Generation) -> bool:
-    return (one.skills, one.lock is None, one.wishes) == (other.skills, other.lock is None, other.wishes)
+    return _state_of(one) == _state_of(other)
+
+
+def _state_of(one: Generation) -> tuple[Any, ...]:
+    return one.skills, one.lock is None, sorted(one.wishes, key=str)
 
 
 def _run(

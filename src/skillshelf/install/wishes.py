@@ -136,7 +136,7 @@ def _table_text(text: str, wish: Wish) -> str:
     import tomlkit
 
     document = tomlkit.parse(text)
-    _fill(document[_KEY][0], wish)  # type: ignore[index]
+    _fill(document[_KEY][0], wish)
     made = document.as_string()
     return made if made.endswith("\n") else f"{made}\n"
 
