@@ -30,6 +30,7 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "GENERATIONS_KEPT",
     "GIT_LISTING_BYTES",
     "GIT_PACK_BYTES",
     "IGNORE_COMMENTS",
@@ -37,6 +38,7 @@ __all__ = [
     "IGNORE_STEPS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
+    "INSTALL_WAIT_SECONDS",
     "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
@@ -234,6 +236,12 @@ LOCK_BYTES = 8 * 1024 * 1024
 
 DIFF_LINES = 2000
 """Lines of a text that are compared one by one; a longer text that changed is shown as removed and added."""
+
+GENERATIONS_KEPT = 20
+"""Generations of installed skills that `rollback` can go back to; older ones are removed."""
+
+INSTALL_WAIT_SECONDS = 60.0
+"""Time to wait for another process that installs in the same scope."""
 
 SOURCE_ENTRIES = 4096
 """Skills that one source may offer."""
