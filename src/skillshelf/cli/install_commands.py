@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from skillshelf.install.reference import SourceReference
     from skillshelf.install.review import SkillReview
     from skillshelf.install.sources import FetchedSkill
-    from skillshelf.install.transaction import CommitResult
+    from skillshelf.install.transaction import CommitResult, Generation
     from skillshelf.install.verify import SkillFound
     from skillshelf.lint.consent import Consent
 
-__all__ = ["add", "gc", "import_lock", "install", "remove", "rollback", "update"]
+__all__ = ["add", "gc", "install", "remove", "rollback", "update"]
 
 
 # What a command decides and does ------------------------------------------------------------------
@@ -95,8 +95,7 @@ def _carried_out(run: InstallRun, draft: _Draft, question: str, consent: "Consen
         return DENIED
     result = _commit(run, draft)
     _finish(run, draft, consent, planned=False)
-    _say_result(run, result)
-    return status
+    return max(status, _say_result(run, result))
 
 
 def _show(run: InstallRun, draft: _Draft) -> None:
@@ -110,10 +109,11 @@ def _show(run: InstallRun, draft: _Draft) -> None:
 
 
 def _finish(run: InstallRun, draft: _Draft, consent: "Consent | None", *, planned: bool, quiet: bool = False) -> None:
-    """Print the plan: as JSON, or in lines unless those were shown before the question."""
+    """Print the plan: as JSON, or in lines unless it was shown before the question."""
     plan = draft.plan(run)
     if not run.values["json"]:
-        write("" if quiet else plan_view(plan, run.display, run.environment.env, planned=planned))
+        is_shown = quiet and (draft.reviews or draft.differences)
+        write("" if is_shown else plan_view(plan, run.display, run.environment.env, planned=planned))
         return
     more = {
         "findings": consent.rows() if consent is not None else [],
@@ -136,7 +136,7 @@ def _commit(run: InstallRun, draft: _Draft) -> "CommitResult":
             if (tree := run.store.put(contents)) != draft.entries[name][0].tree:
                 raise SkillChanged(name, (tree,))
         changes = [SkillChange(name, skill, wish) for name, (skill, wish) in draft.entries.items()]
-        label = f"{run.command} {' '.join(draft.entries)}"
+        label = f"{draft.kind} {' '.join(draft.entries)}"
         result = commit(run.scope, run.environment, changes, label=label, force=draft.replaced)
     for name, review in draft.reviews.items():
         _approve(run, name, review.tree, draft.entries[name][0].source)
@@ -150,11 +150,15 @@ def _approve(run: InstallRun, name: str, tree: str, origin: str) -> None:
         add_approval(run.environment, tool, name, None, tree, origin=origin)
 
 
-def _say_result(run: InstallRun, result: "CommitResult") -> None:
+def _say_result(run: InstallRun, result: "CommitResult") -> int:
+    """Say what else happened; return the status of it: a host that could not be served is a negative answer."""
     for line in result.notes:
         note(line)
+    for one in result.refused:
+        note(f"{one.skill}{f', {one.host}' if one.host else ''}: {one.reason}")
     if run.command != "rollback" and not run.values["json"]:
         note(f"to undo: skillshelf rollback{' --user' if run.values['user'] else ''}")
+    return NEGATIVE if result.refused else DONE
 
 
 def _seen_by(run: InstallRun, hosts: Iterable[str]) -> str:
@@ -162,15 +166,14 @@ def _seen_by(run: InstallRun, hosts: Iterable[str]) -> str:
     from skillshelf.hosts.detection import chosen_by, chosen_hosts
     from skillshelf.install.review import hosts_reading
 
-    own = chosen_hosts(run.environment, run.settings)
-    kind = run.scope.kind
-    reading = hosts_reading(".agents/skills", kind, own) if kind == "project" or not [*hosts] else []
-    seen = list(dict.fromkeys([*hosts, *reading]))
-    if chosen_by(run.environment, run.settings) == "all" and len(seen) > len([*hosts]):
-        return f"every agent that reads .agents/skills ({len(seen)} known); others: --host HOST,..."
-    others = [host for host in own if host not in seen]
-    hint = f"; not by {', '.join(others)} (to change that: --host {others[0]})" if others else ""
-    return (", ".join(seen) or "no host") + hint
+    own, named, kind = chosen_hosts(run.environment, run.settings), [*hosts], run.scope.kind
+    reading = hosts_reading(".agents/skills", kind, own) if kind == "project" or not named else []
+    others = [host for host in reading if host not in named]
+    if chosen_by(run.environment, run.settings) == "all" and others:
+        return ", ".join([*named, f"every agent that reads .agents/skills ({len(others)} known)"])
+    unseen = [host for host in own if host not in (*named, *reading)]
+    hint = f"; not by {', '.join(unseen)} (to change that: --host {unseen[0]})" if unseen else ""
+    return (", ".join([*named, *others]) or "no host") + hint
 
 
 def _consent(run: InstallRun, reviews: Mapping[str, "SkillReview"]) -> "Consent":
@@ -199,12 +202,6 @@ def _named_hosts(run: InstallRun) -> tuple[str, ...]:
     hosts = requested_hosts(names)
     require_host(run.policy, hosts)
     return tuple(sorted(hosts))
-
-
-def _found(run: InstallRun, name: str, skill: LockedSkill) -> "SkillFound":
-    from skillshelf.install.verify import verify_folder
-
-    return verify_folder(name, run.folder_of(name, skill), skill.tree, run.store)
 
 
 def _is_edited(found: "SkillFound") -> bool:
@@ -244,8 +241,8 @@ def add(values: Values) -> int:
     names = ", ".join(visible(name) for name in draft.entries)
     status = _carried_out(run, draft, f"Install {names}", consent, refused=DENIED)
     if draft.entries and status == DONE and not run.dry_run and not values["json"]:
-        name = next(iter(draft.entries))
-        note(f"to read it: skillshelf show {name}; to check it later: skillshelf verify")
+        name, scope = next(iter(draft.entries)), " --user" if values["user"] else ""
+        note(f"to read it: skillshelf show {name}; to check it later: skillshelf verify{scope}")
     return status
 
 
@@ -292,7 +289,7 @@ def _draft_added(
     """Add one fetched skill to a draft; one that is installed from the same tree is unchanged."""
     name, known = one.name, run.locked.get(one.name)
     if known is not None:
-        found = _found(run, name, known)
+        found = run.found(name, known)
         same = (known.tree, known.source, tuple(sorted(known.hosts))) == (one.tree, one.identity.source, hosts)
         if same and found.ok:
             draft.unchanged.append((name, one.tree, run.shown_folder(name)))
@@ -433,7 +430,7 @@ def _needed(run: InstallRun, draft: _Draft) -> dict[str, LockedSkill]:
     """Return the locked skills that are not on the disk; all others go to the draft, as unchanged or refused."""
     needed = {}
     for name, skill in run.locked.items():
-        found = _found(run, name, skill)
+        found = run.found(name, skill)
         if found.ok:
             draft.unchanged.append((name, skill.tree, run.shown_folder(name)))
         elif _is_edited(found):
@@ -543,7 +540,7 @@ def _update(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
     draft = _Draft("update")
     clean, edits = {}, {}
     for name, skill in skills.items():
-        found = _found(run, name, skill)
+        found = run.found(name, skill)
         if _is_edited(found) and not run.values["force"]:
             draft.refused.append((name, _edited(found)))
             continue
@@ -594,7 +591,7 @@ def _restore(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
 
     draft, needed = _Draft("restore"), {}
     for name, skill in skills.items():
-        if _found(run, name, skill).state == "ok":
+        if run.found(name, skill).state == "ok":
             draft.unchanged.append((name, skill.tree, run.shown_folder(name)))
         else:
             needed[name] = skill
@@ -623,7 +620,7 @@ def _accept(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
 
     draft = _Draft("accept")
     for name, skill in skills.items():
-        found = _found(run, name, skill)
+        found = run.found(name, skill)
         if found.ok:
             draft.unchanged.append((name, skill.tree, run.shown_folder(name)))
             continue
@@ -657,22 +654,34 @@ def remove(values: Values) -> int:
     actions, refused = [], []
     for name, skill in skills.items():
         _require_optional(run, name, skill)
-        found = _found(run, name, skill)
+        found = run.found(name, skill)
         if _is_edited(found) and not values["force"]:
             refused.append((name, f"{_edited(found)}; to remove it anyway: {run.again(force=True)}"))
         else:
             actions.append(InstallAction("remove", name, skill.tree, skill.source, run.shown_folder(name)))
     plan = InstallPlan(tuple(actions), (), tuple(refused))
-    if not values["json"]:
-        write(plan_view(plan, run.display, run.environment.env, planned=True))
+    _show_plan(run, plan)
+    status = DENIED if refused else DONE
     if actions and not run.dry_run:
         if not run.may_write(f"Remove {', '.join(one.name for one in actions)}"):
             return _printed(run, plan, DENIED)
         names = [one.name for one in actions]
         changes = [SkillChange(name, None) for name in names]
         result = commit(run.scope, run.environment, changes, label=f"remove {' '.join(names)}", force=names)
-        _say_result(run, result)
-    return _printed(run, plan, DENIED if refused else DONE)
+        _show_done(run, plan)
+        status = max(status, _say_result(run, result))
+    return _printed(run, plan, status)
+
+
+def _show_plan(run: InstallRun, plan: InstallPlan) -> None:
+    """Show what would be done, unless it is done at once and said then."""
+    if not run.values["json"] and (run.dry_run or not run.values["yes"] or not plan.actions):
+        write(plan_view(plan, run.display, run.environment.env, planned=True))
+
+
+def _show_done(run: InstallRun, plan: InstallPlan) -> None:
+    if not run.values["json"]:
+        write(plan_view(plan, run.display, run.environment.env, planned=False))
 
 
 def _printed(run: InstallRun, plan: InstallPlan, status: int) -> int:
@@ -695,7 +704,7 @@ def rollback(values: Values) -> int:
 
     run = InstallRun("rollback", values)
     known = {one.number: one for one in generations(run.scope)}
-    number = _wanted_generation(run, sorted(known))
+    number = _wanted_generation(run, known)
     then = known[number].skills
     actions = [
         InstallAction("rollback", name, then[name].tree if name in then else None, _origin(run, then, name), path)
@@ -708,12 +717,14 @@ def rollback(values: Values) -> int:
         _require_permitted_again(run, name, skill)
     if not values["json"]:
         write(f"generation {number}, after `{visible(known[number].label)}`, {known[number].at}\n")
-        write(plan_view(plan, run.display, run.environment.env, planned=True))
+    _show_plan(run, plan)
     if not run.dry_run:
         if not run.may_write(f"Go back to generation {number}"):
             return _printed(run, plan, DENIED)
         force = {one.name for one in actions} if values["force"] else set()
-        _say_result(run, roll_back(run.scope, run.environment, number, force=force))
+        result = roll_back(run.scope, run.environment, number, force=force)
+        _show_done(run, plan)
+        return _printed(run, plan, _say_result(run, result))
     return _printed(run, plan, DONE)
 
 
@@ -730,37 +741,47 @@ def _require_permitted_again(run: InstallRun, name: str, skill: LockedSkill) -> 
     require_permitted_tree(run.policy, name, skill.tree)
 
 
-def _wanted_generation(run: InstallRun, known: Sequence[int]) -> int:
+def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> int:
     """Return the generation to go back to; raise ConfigurationError with those that there are."""
     from skillshelf.install.generation import current_generation
 
     given = run.values["n"]
-    shown = ", ".join(map(str, known)) or "none"
+    shown = ", ".join(map(str, sorted(known))) or "none"
     if given is not None:
         if given.isascii() and given.isdecimal() and int(given) in known:
             return int(given)
         raise ConfigurationError(f"there is no generation {visible(given)} here (there are: {shown})")
     current = current_generation(run.scope.history)
-    earlier = [number for number in known if current is not None and number < current]
+    earlier = [number for number in sorted(known) if current is not None and number < current]
     if not earlier:
         raise ConfigurationError(f"there is nothing to go back to (generations: {shown}; now: {current})")
-    return earlier[-1]
+    # A restore is a change that leaves the lock as it was; going back to it would bring nothing back.
+    others = [number for number in earlier if known[number].skills != run.locked]
+    return (others or earlier)[-1]
 
 
 def gc(values: Values) -> int:
     """Remove the trees from the store that no generation and no known lock names."""
-    from skillshelf.install.transaction import collect_garbage
+    from skillshelf.install.garbage import collect_garbage
 
     run = InstallRun("gc", values)
-    trees = collect_garbage(run.environment, dry_run=True)
-    actions = [InstallAction("collect", "", tree, "", run.store.path_of(tree)) for tree in trees]
-    plan = InstallPlan(tuple(actions))
+    found = collect_garbage(run.environment, dry_run=True)
+    plan = InstallPlan(tuple(_collected(run, line) for line in found))
+    _show_plan(run, plan)
     if not values["json"]:
-        write(plan_view(plan, run.display, run.environment.env, planned=True))
-        write(f"{plural(len(trees), 'tree')} that nothing names\n")
-    if trees and not run.dry_run:
-        if not run.may_write(f"Remove {plural(len(trees), 'tree')} from the store"):
+        write("" if found else "nothing to remove: generations and locks name everything in the store\n")
+    if found and not run.dry_run:
+        if not run.may_write(f"Remove {plural(len(found), 'thing')} that nothing needs"):
             return _printed(run, plan, DENIED)
         with slow_work("Removing"):
-            collect_garbage(run.environment, dry_run=False)
+            gone = collect_garbage(run.environment, dry_run=False)
+        plan = InstallPlan(tuple(_collected(run, line) for line in gone))
+        _show_done(run, plan)
     return _printed(run, plan, DONE)
+
+
+def _collected(run: InstallRun, line: str) -> InstallAction:
+    """Return the action for one line about garbage: a tree of the store, or a path, and why nothing needs it."""
+    what, _, reason = line.rpartition(": ")
+    is_tree = what.startswith("sha256:")
+    return InstallAction("collect", "", what if is_tree else None, reason, run.store.path_of(what) if is_tree else what)

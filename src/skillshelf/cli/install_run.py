@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.lock import LockedSkill, read_lock
-from skillshelf.catalog.store import store_of
+from skillshelf.catalog.store import Store, store_of
 from skillshelf.cli.command_table import command_again
 from skillshelf.cli.commands import Values, environment_for
 from skillshelf.cli.install_view import slow_work
@@ -22,8 +22,10 @@ from skillshelf.install.scope import scope_of
 from skillshelf.install.wishes import Wish, read_wishes
 
 if TYPE_CHECKING:
+    from skillshelf.hosts.link_records import LinkRecord
     from skillshelf.install.reference import SourceContext, SourceReference
     from skillshelf.install.sources import SourceReader
+    from skillshelf.install.verify import SkillFound
     from skillshelf.lint.consent import Consent
 
 __all__ = ["InstallRun"]
@@ -79,6 +81,36 @@ class InstallRun:
         if self.scope.skills_folder is None:
             return self.store.path_of(skill.tree)
         return f"{self.scope.skills_folder}/{name}"
+
+    def places_of(self, name: str, skill: LockedSkill) -> list[str]:
+        """Return every folder that must hold the tree of a skill: the installed one, and those made for hosts."""
+        folder = self.folder_of(name, skill)
+        if self.scope.skills_folder is not None and not skill.hosts:
+            return [folder]
+        made = [record.path for record in self._records if self._is_made_of(record, name, folder)]
+        return [folder, *made] if self.scope.skills_folder is not None else made or [folder]
+
+    def _is_made_of(self, record: "LinkRecord", name: str, folder: str) -> bool:
+        source = files.real_path(record.source) if record.source is not None else ""
+        is_stored = self.scope.skills_folder is None and self._real_store.tree_at(source) is not None
+        return record.path.endswith(f"/{name}") and (source == files.real_path(folder) or is_stored)
+
+    @cached_property
+    def _real_store(self) -> Store:
+        return Store(files.real_path(self.store.folder))
+
+    @cached_property
+    def _records(self) -> "list[LinkRecord]":
+        from skillshelf.hosts.link_records import read_records
+
+        return list(read_records(self.environment))
+
+    def found(self, name: str, skill: LockedSkill) -> "SkillFound":
+        """Return what lies in the folders of a skill: the first that is not as locked, else the installed one."""
+        from skillshelf.install.verify import verify_folder
+
+        found = [verify_folder(name, path, skill.tree, self.store) for path in self.places_of(name, skill)]
+        return next((one for one in found if not one.ok), found[0])
 
     def shown_folder(self, name: str) -> str:
         """Return the folder in which people find a skill of this scope."""

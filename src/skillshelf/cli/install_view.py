@@ -180,11 +180,15 @@ def review_json(review: "SkillReview", path: str) -> dict[str, Any]:
 def difference_view(name: str, difference: "TreeDifference", env: Mapping[str, str]) -> str:
     """Render what changes: first what deserves a second look, then every file."""
     display = screen(env)
-    lines = [display.paint(f"{visible(name)}: {plural(len(difference.files), 'file')} differ", "bold")]
+    lines = [display.paint(f"{visible(name)}: {_number(difference)}", "bold")]
     lines += [display.paint(f"  attention: {remark}", "yellow") for remark in difference.remarks]
     for file in difference.files:
         lines += [display.paint(line, _COLOURS.get(line[:1])) for line in file.lines]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _number(difference: "TreeDifference") -> str:
+    return "1 file differs" if len(difference.files) == 1 else f"{len(difference.files)} files differ"
 
 
 _COLOURS: Mapping[str, Literal["red", "green", "dim"]] = {"-": "red", "+": "green", "@": "dim", "#": "dim"}
@@ -240,8 +244,9 @@ def verify_view(found: Sequence["SkillFound"], display: PathDisplay, settle: Map
             lines += [f"         locked {one.tree}", f"         found  {one.found or 'no tree'}"]
         lines += [f"         {visible(one.cause)}"] if one.cause else []
         lines += [f"         {settle[one.path]}"] if one.path in settle else []
-    good = sum(one.ok for one in found)
-    lines.append(f"{good} of {plural(len(found), 'skill')} as locked" if found else "No skill is installed here.")
+    names, bad = {one.name for one in found}, {one.name for one in found if not one.ok}
+    good = f"{len(names) - len(bad)} of {plural(len(names), 'skill')} as locked"
+    lines.append(good if found else "No skill is installed here.")
     return "".join(f"{line}\n" for line in lines)
 
 

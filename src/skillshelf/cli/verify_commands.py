@@ -22,6 +22,8 @@ __all__ = ["diff", "outdated", "verify"]
 
 def verify(values: Values) -> int:
     """Compare installed skills with the lock, and name every file that differs."""
+    from skillshelf.install.verify import verify_folder
+
     runs = [InstallRun("verify", values)]
     if values["all"]:
         runs.append(InstallRun("verify", values, user=not values["user"]))
@@ -29,21 +31,15 @@ def verify(values: Values) -> int:
     with slow_work("Reading installed skills"):
         for run in runs:
             for name, skill in run.named(values["name"] if run is runs[0] else ()).items():
-                one = _verified(run, name, skill)
-                found.append(one)
-                if step := _how_to_settle(run, one):
-                    settle[one.path] = step
+                for path in run.places_of(name, skill):
+                    one = verify_folder(name, path, skill.tree, run.store)
+                    found.append(one)
+                    settle.update({path: step} if (step := _how_to_settle(run, one)) else {})
     if values["json"]:
         write(as_json(verify_json(found)))
     else:
         write(verify_view(found, runs[0].display, settle))
     return DONE if all(one.ok for one in found) else NEGATIVE
-
-
-def _verified(run: InstallRun, name: str, skill: LockedSkill) -> "SkillFound":
-    from skillshelf.install.verify import verify_folder
-
-    return verify_folder(name, run.folder_of(name, skill), skill.tree, run.store)
 
 
 def _how_to_settle(run: InstallRun, found: "SkillFound") -> str:
@@ -76,7 +72,7 @@ def diff(values: Values) -> int:
     before, after = values["a"] or "locked", values["b"]
     if after is None:
         # What a person did comes first; without that, what the source did.
-        after = "disk" if not _verified(run, name, skill).ok else "source"
+        after = "disk" if not run.found(name, skill).ok else "source"
     sides = {side: _side(run, name, skill, side) for side in (before, after)}
     difference = difference_of(sides[before], sides[after])
     if values["json"]:
