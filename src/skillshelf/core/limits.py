@@ -24,9 +24,13 @@ __all__ = [
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
+    "FOREIGN_BYTES",
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "HELPER_BYTES",
+    "HTTP_HEADER_BYTES",
+    "HTTP_REDIRECTS",
     "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
@@ -49,6 +53,8 @@ __all__ = [
     "LISTED_ENTRIES",
     "LOCK_BYTES",
     "NAMES_IN_SCHEMA",
+    "NETRC_BYTES",
+    "OCI_MANIFEST_BYTES",
     "OTLP_CLOSE_SECONDS",
     "OTLP_EXPORT_SECONDS",
     "OTLP_QUEUE",
@@ -105,6 +111,7 @@ __all__ = [
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
     "SOURCE_ENTRIES",
+    "SOURCE_INDEX_BYTES",
     "SOURCE_SECONDS",
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
@@ -231,6 +238,27 @@ SOURCE_ENTRIES = 4096
 
 SOURCE_SECONDS = 10.0
 """Time for one request to a source of skills."""
+
+SOURCE_INDEX_BYTES = 8 * 1024 * 1024
+"""Largest index of a site that is read."""
+
+HTTP_HEADER_BYTES = 64 * 1024
+"""Bytes of the headers of one answer of a site or registry."""
+
+HTTP_REDIRECTS = 5
+"""Redirects that one request to a site or registry follows."""
+
+NETRC_BYTES = 64 * 1024
+"""Largest `.netrc` that is read."""
+
+HELPER_BYTES = 64 * 1024
+"""Bytes that a credential helper may print."""
+
+OCI_MANIFEST_BYTES = 4 * 1024 * 1024
+"""Largest manifest or configuration of a registry that is read."""
+
+FOREIGN_BYTES = 8 * 1024 * 1024
+"""Largest lock or list of another program that is imported."""
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""
