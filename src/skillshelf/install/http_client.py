@@ -203,8 +203,11 @@ class HttpClient:
     def _exchange(self, request: HttpRequest, origin: Origin, deadline: "_Deadline") -> HttpAnswer:
         where = origin.text
         try:
-            with closing(self._connected(origin, deadline)) as connected:
+            connected = self._connected(origin, deadline)
+            try:
                 return _exchanged(request, origin, connected)
+            finally:
+                connected.end()
         except (SkillError, _Late) as error:
             raise error if isinstance(error, SkillError) else deadline.error from None
         except ssl.SSLCertVerificationError as error:
@@ -235,7 +238,7 @@ class HttpClient:
             if origin.scheme == "https":
                 connected.secure(self._tls_context(), origin.host)
         except BaseException:
-            connected.close()
+            connected.end()
             raise
         return connected
 
@@ -356,7 +359,7 @@ class _Deadline:
         return left
 
 
-class _TimedSocket(io.RawIOBase):
+class _TimedSocket:
     """A connection that reads at most what was allowed, and ends with its deadline; what `http.client` needs of one.
 
     The time of each call is what is left of the whole, so that a byte a second is no way around it.
@@ -378,9 +381,6 @@ class _TimedSocket(io.RawIOBase):
         """Allow N more bytes to be read, which are those of a part of an answer."""
         self._allowed, self._part, self._limit = count, part, limit
 
-    def readable(self) -> bool:
-        return True
-
     def readinto(self, buffer: Any) -> int:
         """Read what is there, at most the allowed bytes."""
         if self._allowed <= 0:
@@ -398,13 +398,15 @@ class _TimedSocket(io.RawIOBase):
             left = left[self._socket.send(left) :]
 
     def makefile(self, mode: str, *_: Any) -> io.BufferedReader:
-        """Return a reader for one answer; the connection is closed by its owner."""
+        """Return a reader for one answer."""
         return io.BufferedReader(_Unclosed(self.readinto))
 
     def close(self) -> None:
+        """Do nothing: `http.client` closes before the body is read, and its owner ends a connection."""
+
+    def end(self) -> None:
         """Close the connection without waiting."""
         self._socket.close()
-        super().close()
 
 
 class _Unclosed(io.RawIOBase):
