@@ -4,6 +4,8 @@ __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
     "APPROVALS_BYTES",
+    "ARCHIVE_RATIO",
+    "ARCHIVE_RATIO_FROM",
     "BASELINE_BYTES",
     "BODY_CHUNKS",
     "BODY_SECONDS",
@@ -28,9 +30,14 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+<<<<<<< HEAD
     "HELPER_BYTES",
     "HTTP_HEADER_BYTES",
     "HTTP_REDIRECTS",
+=======
+    "GIT_LISTING_BYTES",
+    "GIT_PACK_BYTES",
+>>>>>>> local-sources
     "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
@@ -113,6 +120,7 @@ __all__ = [
     "SOURCE_ENTRIES",
     "SOURCE_INDEX_BYTES",
     "SOURCE_SECONDS",
+    "SOURCE_WHOLE_SECONDS",
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
@@ -239,6 +247,7 @@ SOURCE_ENTRIES = 4096
 SOURCE_SECONDS = 10.0
 """Time for one request to a source of skills."""
 
+<<<<<<< HEAD
 SOURCE_INDEX_BYTES = 8 * 1024 * 1024
 """Largest index of a site that is read."""
 
@@ -259,6 +268,22 @@ OCI_MANIFEST_BYTES = 4 * 1024 * 1024
 
 FOREIGN_BYTES = 8 * 1024 * 1024
 """Largest lock or list of another program that is imported."""
+=======
+SOURCE_WHOLE_SECONDS = 60.0
+"""Time for the whole fetch of a repository, and for each answer of git about it."""
+
+ARCHIVE_RATIO = 200
+"""Size of what an archive holds, as a multiple of its own size."""
+
+ARCHIVE_RATIO_FROM = 1024 * 1024
+"""Bytes that an archive may hold whatever its own size is."""
+
+GIT_PACK_BYTES = 256 * 1024 * 1024
+"""Bytes that git may write to disk for one version of a repository; it is ended beyond that."""
+
+GIT_LISTING_BYTES = 64 * 1024 * 1024
+"""Bytes of the list of all files of a repository."""
+>>>>>>> local-sources
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""
