@@ -30,19 +30,18 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
-<<<<<<< HEAD
+    "GENERATIONS_KEPT",
+    "GIT_LISTING_BYTES",
+    "GIT_PACK_BYTES",
     "HELPER_BYTES",
     "HTTP_HEADER_BYTES",
     "HTTP_REDIRECTS",
-=======
-    "GIT_LISTING_BYTES",
-    "GIT_PACK_BYTES",
->>>>>>> local-sources
     "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
+    "INSTALL_WAIT_SECONDS",
     "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
@@ -241,13 +240,18 @@ TREE_BYTES = 16 * 1024 * 1024
 LOCK_BYTES = 8 * 1024 * 1024
 """Largest `skillshelf.lock`, and largest list of a generation, that is read."""
 
+GENERATIONS_KEPT = 20
+"""Generations of installed skills that `rollback` can go back to; older ones are removed."""
+
+INSTALL_WAIT_SECONDS = 60.0
+"""Time to wait for another process that installs in the same scope."""
+
 SOURCE_ENTRIES = 4096
 """Skills that one source may offer."""
 
 SOURCE_SECONDS = 10.0
 """Time for one request to a source of skills."""
 
-<<<<<<< HEAD
 SOURCE_INDEX_BYTES = 8 * 1024 * 1024
 """Largest index of a site that is read."""
 
@@ -268,7 +272,7 @@ OCI_MANIFEST_BYTES = 4 * 1024 * 1024
 
 FOREIGN_BYTES = 8 * 1024 * 1024
 """Largest lock or list of another program that is imported."""
-=======
+
 SOURCE_WHOLE_SECONDS = 60.0
 """Time for the whole fetch of a repository, and for each answer of git about it."""
 
@@ -283,7 +287,6 @@ GIT_PACK_BYTES = 256 * 1024 * 1024
 
 GIT_LISTING_BYTES = 64 * 1024 * 1024
 """Bytes of the list of all files of a repository."""
->>>>>>> local-sources
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""
