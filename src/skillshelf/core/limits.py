@@ -27,12 +27,16 @@ __all__ = [
     "DESCRIPTION_SHOWN",
     "DIFF_LINES",
     "FIRST_READ",
+    "FOREIGN_BYTES",
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
     "GENERATIONS_KEPT",
     "GIT_LISTING_BYTES",
     "GIT_PACK_BYTES",
+    "HELPER_BYTES",
+    "HTTP_HEADER_BYTES",
+    "HTTP_REDIRECTS",
     "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
@@ -56,6 +60,8 @@ __all__ = [
     "LISTED_ENTRIES",
     "LOCK_BYTES",
     "NAMES_IN_SCHEMA",
+    "NETRC_BYTES",
+    "OCI_MANIFEST_BYTES",
     "OTLP_CLOSE_SECONDS",
     "OTLP_EXPORT_SECONDS",
     "OTLP_QUEUE",
@@ -112,6 +118,7 @@ __all__ = [
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
     "SOURCE_ENTRIES",
+    "SOURCE_INDEX_BYTES",
     "SOURCE_SECONDS",
     "SOURCE_WHOLE_SECONDS",
     "STRAY_FOLDERS",
@@ -248,6 +255,27 @@ SOURCE_ENTRIES = 4096
 
 SOURCE_SECONDS = 10.0
 """Time for one request to a source of skills."""
+
+SOURCE_INDEX_BYTES = 8 * 1024 * 1024
+"""Largest index of a site that is read."""
+
+HTTP_HEADER_BYTES = 64 * 1024
+"""Bytes of the headers of one answer of a site or registry."""
+
+HTTP_REDIRECTS = 5
+"""Redirects that one request to a site or registry follows."""
+
+NETRC_BYTES = 64 * 1024
+"""Largest `.netrc` that is read."""
+
+HELPER_BYTES = 64 * 1024
+"""Bytes that a credential helper may print."""
+
+OCI_MANIFEST_BYTES = 4 * 1024 * 1024
+"""Largest manifest or configuration of a registry that is read."""
+
+FOREIGN_BYTES = 8 * 1024 * 1024
+"""Largest lock or list of another program that is imported."""
 
 SOURCE_WHOLE_SECONDS = 60.0
 """Time for the whole fetch of a repository, and for each answer of git about it."""
