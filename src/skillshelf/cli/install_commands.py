@@ -68,6 +68,10 @@ class _Draft:
         self.entries[name] = (skill, wish)
         self.contents[name] = contents
 
+    def contents_of(self, run: InstallRun, name: str) -> Mapping[str, bytes]:
+        """Return the bytes of a skill of the draft; those that are in the store already are read there."""
+        return self.contents[name] if name in self.contents else run.store.read(self.entries[name][0].tree)
+
     def plan(self, run: InstallRun) -> InstallPlan:
         """Return the plan that people and programs see."""
         actions = (
@@ -219,7 +223,7 @@ def _edited(found: "SkillFound") -> str:
     more = f" and {len(found.files) - 3} more" if len(found.files) > 3 else ""
     cause = f"; {found.cause}" if found.cause else ""
     return (
-        f"its files are not those of the lock: {which or 'unknown files'}{more}{cause} "
+        f"edited on the disk: {which or 'unknown files'}{more}{cause} "
         f"(to see it: skillshelf diff {name}; to settle it: skillshelf update {name} --restore, or --accept)"
     )
 
@@ -400,17 +404,16 @@ def _wishes_to_resolve(run: InstallRun) -> dict[str, Wish]:
         reference = scoped_reference(
             wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, base=run.scope.root
         )
-        answers = [
-            name
-            for name, skill in run.locked.items()
-            if skill.source == reference.canonical
-            and (not reference.path or skill.path == reference.path)
-            and skill.ref == reference.ref
-            and wish.name in (None, name)
-        ]
-        if not answers:
+        candidates = run.locked.values() if wish.name is None else [run.locked.get(wish.name)]
+        if not any(skill is not None and _answers(skill, reference) for skill in candidates):
             found[wish.name or wish.source] = wish
     return found
+
+
+def _answers(skill: LockedSkill, reference: "SourceReference") -> bool:
+    """Return whether a locked skill is what a wish asks for."""
+    is_same = (skill.source, skill.ref) == (reference.canonical, reference.ref)
+    return is_same and (not reference.path or skill.path == reference.path)
 
 
 def _not_locked(run: InstallRun, new: Mapping[str, Wish]) -> int:
@@ -456,9 +459,9 @@ def _draft_locked(run: InstallRun, draft: _Draft, needed: Mapping[str, LockedSki
     missing = {}
     for name, skill in needed.items():
         require_permitted_tree(run.policy, name, skill.tree)
-        try:
-            draft.put(name, skill, run.store.read(skill.tree))
-        except SkillChanged:
+        if run.store.is_intact(skill.tree):
+            draft.entries[name] = (skill, None)
+        else:
             missing[name] = skill
     for name, one in _fetch_locked(run, missing).items():
         skill = missing[name]
@@ -525,7 +528,7 @@ def _reviews_of_locked(run: InstallRun, draft: _Draft, needed: Mapping[str, Lock
     made = {}
     for name, skill in needed.items():
         identity = SourceIdentity(skill.source, skill.path, skill.ref, skill.commit, skill.artifact, "")
-        made[name] = review_skill(name, identity, draft.contents[name])
+        made[name] = review_skill(name, identity, draft.contents_of(run, name))
     return made
 
 
@@ -614,7 +617,7 @@ def _restore(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
         except SkillError:
             # What lies there has no bytes that could be shown.
             before = {}
-        draft.differences[name] = (None, difference_of(before, draft.contents[name]))
+        draft.differences[name] = (None, difference_of(before, draft.contents_of(run, name)))
         draft.replaced.add(name)
     return _carried_out(run, draft, f"Restore {', '.join(draft.entries)}", None, refused=NEGATIVE)
 
@@ -725,7 +728,7 @@ def rollback(values: Values) -> int:
     for name, skill in then.items():
         _require_permitted_again(run, name, skill)
     if not values["json"]:
-        write(f"generation {number}, after `{visible(known[number].label)}`, {known[number].at}\n")
+        write(f"generation {number}, after `{visible(known[number].label)}`\n")
     _show_plan(run, plan)
     if not run.dry_run:
         if not run.may_write(f"Go back to generation {number}"):

@@ -161,12 +161,16 @@ class InstallRun:
         """Return whether the user, and not only a project's file, stands behind these skills and their sources."""
         if self.scope.kind == "user" or is_trusted(self.scope.root, self.settings.trusted_folders):
             return True
+        return all(isinstance(one, LockedSkill) and (one.tree, one.source) in self._approved for one in skills.values())
+
+    @cached_property
+    def _approved(self) -> set[tuple[str, str | None]]:
+        """The trees that the user approved wherever they are installed, each with its source."""
         try:
-            approved = {(one.tree, one.origin) for one in read_approvals(self.environment) if one.path is None}
+            return {(one.tree, one.origin) for one in read_approvals(self.environment) if one.path is None}
         except SkillError as error:
             note(str(error))
-            return False
-        return all(isinstance(one, LockedSkill) and (one.tree, one.source) in approved for one in skills.values())
+            return set()
 
     def require_vouched(self, skills: Mapping[str, Wish | LockedSkill]) -> None:
         """Ask before the first connection to sources that only the files of a stranger's project name.

@@ -34,7 +34,7 @@ def verify(values: Values) -> int:
                 for path in run.places_of(name, skill):
                     one = verify_folder(name, path, skill.tree, run.store)
                     found.append(one)
-                    settle.update({path: step} if (step := _how_to_settle(run, one)) else {})
+                    settle[path] = _how_to_settle(run, one)
     if values["json"]:
         write(as_json(verify_json(found)))
     else:
@@ -42,19 +42,20 @@ def verify(values: Values) -> int:
     return DONE if all(one.ok for one in found) else NEGATIVE
 
 
-def _how_to_settle(run: InstallRun, found: "SkillFound") -> str:
-    """Return the commands that settle a difference."""
+def _how_to_settle(run: InstallRun, found: "SkillFound") -> tuple[str, ...]:
+    """Return the commands that settle a difference, each with what it does."""
     scope = " --user" if run.scope.kind == "user" else ""
     if found.state == "missing":
-        return f"to bring it back: skillshelf install{scope}"
+        return (f"to bring it back: skillshelf install{scope}",)
     if found.state != "changed":
-        return ""
+        return ()
     restore = f"skillshelf update {found.name} --restore{scope}"
     if found.cause.startswith("only "):
-        return f"to restore them: {restore}"
+        return (f"to restore them: {restore}",)
     return (
-        f"to see it: skillshelf diff {found.name}{scope}; to bring the locked files back: {restore}; "
-        f"to take these: skillshelf update {found.name} --accept{scope}"
+        f"to see it: skillshelf diff {found.name}{scope}",
+        f"to bring the locked files back: {restore}",
+        f"to take these: skillshelf update {found.name} --accept{scope}",
     )
 
 
