@@ -30,7 +30,8 @@ STEPS: dict[str, tuple[str, ...]] = {
 """Each operation, and what is done before it."""
 
 SCOPES = ("project", "user")
-CALLS = "rename,renameat,renameat2,fsync,fdatasync,write,pwrite64"
+CALLS = ("rename", "renameat", "renameat2", "fsync", "write", "unlink", "unlinkat", "symlink", "mkdir", "mkdirat")
+"""The system calls at which a process is killed; strace counts each of them by itself."""
 
 
 def prepare(folder: Path, kind: str, what: str) -> None:
@@ -109,12 +110,12 @@ class Kills:
             raise AssertionError(f"{self.kind} {self.what}: {state}; {wrong}; unlike after: {sorted(differs)}")
         self.count[state if killed else "survived"] += 1
 
-    def by_strace(self, place: Path, call: int) -> bool:
-        """Kill the process at the system call of a number, of those that write; return whether it came so far."""
-        inject = f"--inject={CALLS}:signal=KILL:when={call}"
+    def by_strace(self, place: Path, call: str, number: int) -> bool:
+        """Kill the process at the system call of a name and a number; return whether it came so far."""
+        inject = f"--inject=?{call}:signal=KILL:when={number}"
         driver = [sys.executable, install_driver.__file__, str(place), self.kind, self.what]
         ended = subprocess.run(
-            ["strace", "-f", "-o", "/dev/null", f"--trace={CALLS}", inject, *driver],
+            ["strace", "-f", "-o", "/dev/null", f"--trace=?{call}", inject, *driver],
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             check=False,
