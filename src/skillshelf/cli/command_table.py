@@ -117,7 +117,10 @@ _ACCEPT_INSTALL = Option(
 _FORCE = Option("--force", "give up what was edited on the disk")
 _IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
-_CHECKS = "python packages native folders cache packed index runs approvals configuration policy links hosts sandbox"
+_CHECKS = (
+    "python packages native folders cache packed index runs approvals configuration policy store locks links hosts "
+    "sandbox"
+)
 """The checks of `doctor`."""
 
 _JOURNAL = (
