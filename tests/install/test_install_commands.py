@@ -564,3 +564,31 @@ def test_named_hosts_get_a_link_of_their_own(machine: Machine, run: Run) -> None
     assert run("verify")[0] == 1
     assert run("install", "--yes")[0] == 0
     assert run("verify")[0] == 0
+
+
+# Import -------------------------------------------------------------------------------------------
+
+
+def test_import_installs_what_another_tool_locked_and_reports_other_bytes(machine: Machine, run: Run) -> None:
+    upstream(machine, "pdf")
+    upstream(machine, "docx")
+    for name in ("pdf", "docx"):
+        shutil.copytree(machine.base / "up" / name, machine.repo / "vendor" / name)
+    rows = {
+        "pdf": {"source": "./vendor/pdf", "sourceType": "local", "computedHash": "0" * 64},
+        "docx": {"source": "left-pad", "sourceType": "node_modules", "computedHash": "0" * 64},
+    }
+    (machine.repo / "skills-lock.json").write_text(json.dumps({"version": 1, "skills": rows}))
+    before = everything(machine.repo)
+
+    assert run("import", "skills-lock.json", "--yes")[0] == 4
+    trusted(machine)
+    plan = json_output(run, "import", "skills-lock.json", "--dry-run", schema="install")
+    assert everything(machine.repo) == before
+    assert [one["name"] for one in plan["refused"]] == ["docx"]
+    assert "its bytes are not those" in plan["reviews"][0]["claims"][0]
+
+    status, _, err = run("import", "skills-lock.json", "--yes")
+    assert (status, "its bytes are not those" in err) == (1, True)
+    assert lock_of(machine)["pdf"]["source"] == "./vendor/pdf"
+    assert 'name = "pdf"' in (machine.repo / "skillshelf.toml").read_text()

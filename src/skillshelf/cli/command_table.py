@@ -421,7 +421,7 @@ COMMANDS: Mapping[str, Command] = {
             _YES,
         ),
         (Option("NAME", "an installed skill (default: all)", "NAME", True, of="skill"),),
-        _later("cli.install_commands", "update"),
+        _later("cli.update_commands", "update"),
         group=_GET,
         examples=(
             ("skillshelf update", "show what is new, and ask"),
@@ -465,7 +465,7 @@ COMMANDS: Mapping[str, Command] = {
         "remove installed skills, with their links and wishes",
         (*SHARED, _FORCE, _USER, _DRY_RUN, _YES),
         (Option("NAME", "an installed skill", "NAME", True, required=True, of="skill"),),
-        _later("cli.install_commands", "remove"),
+        _later("cli.update_commands", "remove"),
         group=_GET,
         examples=(
             ("skillshelf remove review --dry-run", "show what would go"),
@@ -476,7 +476,7 @@ COMMANDS: Mapping[str, Command] = {
         "bring back what was installed before the last change, or after an earlier one",
         (*SHARED, _FORCE, _USER, _DRY_RUN, _YES),
         (Option("N", "the number of a generation (default: the one before)", "N"),),
-        _later("cli.install_commands", "rollback"),
+        _later("cli.update_commands", "rollback"),
         group=_GET,
         examples=(
             ("skillshelf rollback --dry-run", "show what would change"),
@@ -487,7 +487,7 @@ COMMANDS: Mapping[str, Command] = {
         "remove the files from the store that no generation and no known lock names",
         (*SHARED, _USER, _DRY_RUN, _YES),
         (),
-        _later("cli.install_commands", "gc"),
+        _later("cli.update_commands", "gc"),
         group=_GET,
         examples=(
             ("skillshelf gc --dry-run", "show what nothing names"),
