@@ -377,7 +377,9 @@ def test_an_unknown_name_is_not_found_with_the_nearest(machine: Machine, run: Ru
     upstream(machine)
     add(run)
     status, _, err = run("update", "pdt")
-    assert (status, "pdf" in err) == (3, True)
+    assert (status, "is not installed in this project; did you mean pdf?" in err) == (3, True)
+    status, _, err = run("remove", "pdf", "--user")
+    assert (status, "it is in this project: without --user" in err) == (3, True)
 
 
 # Install ------------------------------------------------------------------------------------------

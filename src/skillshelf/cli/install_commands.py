@@ -68,8 +68,11 @@ def add(values: Values) -> int:
     reference = scoped_reference(values["source"], run.environment, run.scope, path=values["path"], ref=values["ref"])
     run.require_permitted([reference])
     draft = InstallDraft("add")
-    for one in _fetch_chosen(run, reference):
-        _draft_added(run, draft, one, reference, hosts)
+    fetched = _fetch_chosen(run, reference)
+    with slow_work("Checking") as progress:
+        for number, one in enumerate(fetched, 1):
+            progress(f"Checking {one.name} ({number} of {len(fetched)})")
+            _draft_added(run, draft, one, reference, hosts)
     consent = consent_to(run, draft.reviews)
     names = ", ".join(visible(name) for name in draft.entries)
     status = carry_out(run, draft, f"Install {names}", consent, refused=DENIED)
@@ -159,12 +162,10 @@ def _require_same_folder(run: InstallRun, one: "FetchedSkill") -> None:
 
 
 def _claims(run: InstallRun, one: "FetchedSkill") -> list[str]:
-    from skillshelf.cli.commands import shelf_for
     from skillshelf.install.review import claims_of
 
     folder = run.shown_folder(one.name).rpartition("/")[0]
-    catalog = shelf_for(run.values).catalog
-    return list(claims_of(one.name, one.identity.source, folder, run.locked, catalog))
+    return list(claims_of(one.name, one.identity.source, folder, run.locked, run.catalog))
 
 
 def install(values: Values) -> int:

@@ -248,8 +248,10 @@ def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> in
     """Return the generation to go back to; raise ConfigurationError with those that there are."""
     from skillshelf.install.generation import current_generation
 
+    if not known:
+        raise ConfigurationError("nothing was installed here yet, so there is nothing to go back to")
     given = run.values["n"]
-    shown = ", ".join(map(str, sorted(known))) or "none"
+    shown = ", ".join(map(str, sorted(known)))
     if given is not None:
         if given.isascii() and given.isdecimal() and int(given) in known:
             return int(given)
@@ -257,7 +259,9 @@ def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> in
     current = current_generation(run.scope.history)
     earlier = [number for number in sorted(known) if current is not None and number < current]
     if not earlier:
-        raise ConfigurationError(f"there is nothing to go back to (generations: {shown}; now: {current})")
+        raise ConfigurationError(
+            f"there is no earlier generation to go back to (there are: {shown}; this is {current})"
+        )
     # A restore is a change that leaves the lock as it was; going back to it would bring nothing back.
     others = [number for number in earlier if known[number].skills != run.locked]
     return (others or earlier)[-1]

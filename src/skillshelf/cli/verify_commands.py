@@ -9,7 +9,7 @@ from skillshelf.cli.install_run import InstallRun
 from skillshelf.cli.install_view import difference_json, difference_view, slow_work, verify_json, verify_view
 from skillshelf.core.console import as_json, note, screen, write
 from skillshelf.core.text import plural, visible
-from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillError, kind_of
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillChanged, SkillError, SourceNotFound, kind_of
 
 if TYPE_CHECKING:
     from skillshelf.install.verify import SkillFound
@@ -102,6 +102,13 @@ def _side(run: InstallRun, name: str, skill: LockedSkill, side: str) -> Mapping[
         return run.store.read(skill.tree if side == "locked" else side)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
+    except SkillChanged:
+        if side == "locked" and run.found(name, skill).state == "ok":
+            return _side(run, name, skill, "disk")
+        fetch = f"skillshelf update {name} --restore{' --user' if run.scope.kind == 'user' else ''}"
+        raise SourceNotFound(
+            f"the store does not have {side} files of {name} (to fetch the locked ones: {fetch})"
+        ) from None
 
 
 def _source_contents(run: InstallRun, name: str, skill: LockedSkill) -> Mapping[str, bytes]:
@@ -156,6 +163,8 @@ def outdated(values: Values) -> int:
 
 
 def _outdated_view(run: InstallRun, rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "No skill is installed here.\n"
     shown = [
         (row["state"], visible(row["name"]), visible(row["reason"] or f"{row['source']}{_at(row)}"))
         for row in rows
