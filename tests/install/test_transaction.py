@@ -395,7 +395,7 @@ def test_rollback_brings_back_copies_lock_wishes_and_links(machine: Machine, kin
         (2, "add pdf"),
         (3, "add web"),
     ]
-    with pytest.raises(SkillNotFound, match="this is the first"):
+    with pytest.raises(SkillNotFound, match="this is the first that is kept"):
         rollback(one.scope, one.environment)
     with pytest.raises(SkillNotFound, match="generation 9"):
         rollback(one.scope, one.environment, 9)
@@ -410,6 +410,16 @@ def test_what_others_wrote_between_two_changes_is_a_generation_too(project: Inst
     assert rollback(project.scope, project.environment).generation == 2
     assert '"./web"' in toml.read_text()
     assert project.names() == ["pdf"]
+
+
+def test_rollback_goes_back_the_way_that_was_gone(project: Installer) -> None:
+    project.add("a")
+    project.add("b")
+    rollback(project.scope, project.environment, 1)
+    project.add("c")
+
+    assert rollback(project.scope, project.environment).generation == 1
+    assert project.names() == ["a"]
 
 
 def test_only_the_last_generations_are_kept(project: Installer) -> None:

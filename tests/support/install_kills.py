@@ -54,9 +54,10 @@ def snapshot(folder: Path, kind: str) -> dict[str, Any]:
         if path.is_symlink():
             found[name] = f"-> {path.resolve().relative_to(folder)}"
         elif name.endswith("links.json"):
-            # The folders that were made are a set.
+            # The folders that were made are a set, and a change of links that is done has only to be tidied up.
             records = json.loads(path.read_bytes())
-            found[name] = {**records, "folders": sorted(records["folders"])}
+            pending = records["pending"] if records["pending"] and not records["pending"]["done"] else None
+            found[name] = {**records, "folders": sorted(records["folders"]), "pending": pending}
         elif path.is_file() and (path.suffix != ".lock" or path.name == "skillshelf.lock"):
             found[name] = (path.read_bytes(), path.stat().st_mode & 0o100)
     return found
@@ -99,14 +100,13 @@ class Kills:
         self.count = {"before": 0, "after": 0, "survived": 0}
         assert self.before != self.after
 
-    def run(self, kill: Callable[[Path], bool], *, recovers: bool = True) -> None:
+    def run(self, kill: Callable[[Path], bool]) -> None:
         """Kill one run, recover, and compare; `kill` returns whether the process was killed."""
         place = self.place
         shutil.rmtree(place)
         shutil.copytree(self.start, place, symlinks=True)
         killed = kill(place)
-        if recovers:
-            assert in_child(lambda: install_driver.main(str(place), self.kind, "recover")) == 0
+        assert in_child(lambda: install_driver.main(str(place), self.kind, "recover")) == 0
         now = snapshot(place, self.kind)
         state = "before" if now == self.before else "after" if now == self.after else "between"
         wrong = [*problems(place, self.kind)]
