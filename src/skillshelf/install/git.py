@@ -5,7 +5,7 @@ Nothing is checked out, so no filter, hook, line-end conversion, link or case fo
 
 import re
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from skillshelf.catalog.source import ExecutableFile, SourceEntry, SourceIdentity, SourceLimits
 from skillshelf.core import files
@@ -84,6 +84,17 @@ class GitSource:
         """Return the repository with the commit that was read."""
         commit = self._commit().id
         return SourceIdentity(self.label, entry.path, self._reference.ref, commit, None, self._publisher())
+
+    def paths(self) -> Collection[str]:
+        """Return the paths of all entries of the commit."""
+        return self._commit().files
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        """Return one file of the commit, or None if there is no such regular file of at most so many bytes."""
+        file = self._commit().files.get(path)
+        if file is None or not file.is_file or file.size > limit:
+            return None
+        return self._commit().read([file])[file.id]
 
     def _publisher(self) -> str:
         scheme, _, rest = self._reference.location.partition("://")
