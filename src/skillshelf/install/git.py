@@ -244,6 +244,7 @@ _FAILURES: Sequence[tuple[str, str]] = (
     (r"transport '.*' not allowed|not permitted", "transport"),
     (r"returned error: 3[0-9][0-9]|redirection", "redirect"),
     (r"mismatched algorithms|object format", "object-format"),
+    (r"out of memory|malloc|died of signal 25|File too large", "too-large"),
     (r"fsck error|error: object [0-9a-f]{40}", "fsck"),
     (r"not found|does not exist|does not appear to be a git repository|not a git repository", "no-repository"),
     (r"Authentication failed|could not read (?:User|Pass)|ould not read from remote|returned error: 40[13]", "login"),
@@ -254,6 +255,7 @@ _REFUSED = {
     "transport": "its transport is not allowed",
     "redirect": "it answers with another address; use that one (some servers want .git at the end)",
     "object-format": "its objects are not named by SHA-1",
+    "too-large": "it is larger than a repository may be",
     "fsck": "git refuses its objects",
 }
 
@@ -261,7 +263,7 @@ _REFUSED = {
 def _failure(answer: GitAnswer, label: str, ref: str) -> SkillError:
     """Return the error for a fetch that failed."""
     said = answer.errors
-    kind = next((kind for pattern, kind in _FAILURES if re.search(pattern, said)), "")
+    kind = next((kind for pattern, kind in _FAILURES if re.search(pattern, said, re.IGNORECASE)), "")
     if kind in _REFUSED:
         return SourceRefused(kind, f"{label}: {_REFUSED[kind]}: {said}")
     if kind == "no-ref":
