@@ -314,7 +314,7 @@ def test_a_helper_that_gives_nothing_useful_means_no_login(tmp_path: Path, scrip
 def test_a_docker_configuration_that_cannot_be_used_is_one_line(tmp_path: Path, value: Any) -> None:
     with Site() as site:
         with_token(site, f"{site.url}/token")
-        with pytest.raises(SkillError, match="Docker|config.json|not installed"):
+        with pytest.raises(SkillError, match=r"Docker|config\.json|not installed"):
             fetched(registry_source(site, within=context(docker_config(tmp_path, value), PATH="/nowhere")))
 
 
