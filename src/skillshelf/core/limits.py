@@ -25,6 +25,7 @@ __all__ = [
     "CONNECTIONS_AT_ONCE",
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
+    "DIFF_LINES",
     "FIRST_READ",
     "FOREIGN_BYTES",
     "FRONTMATTER_BYTES",
@@ -239,6 +240,9 @@ TREE_BYTES = 16 * 1024 * 1024
 
 LOCK_BYTES = 8 * 1024 * 1024
 """Largest `skillshelf.lock`, and largest list of a generation, that is read."""
+
+DIFF_LINES = 2000
+"""Lines of a text that are compared one by one; a longer text that changed is shown as removed and added."""
 
 GENERATIONS_KEPT = 20
 """Generations of installed skills that `rollback` can go back to; older ones are removed."""

@@ -6,6 +6,7 @@ A generation is a file that is never changed. The link `current` names the one t
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = [
     "read_generation",
     "remove_generation",
     "remove_old_generations",
+    "sweep_history",
     "write_generation",
 ]
 
@@ -38,6 +40,7 @@ GENERATION_VERSION = 1
 
 _FOLDER = "generations"
 _CURRENT = "current"
+_UNFINISHED = re.compile(r"\.([0-9]+)-[0-9a-f]{8}\.new$")
 _NAME = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 # A lock and a file of wishes are texts in it, which JSON makes up to six times as long.
 _BYTES = 6 * (LOCK_BYTES + CONFIG_BYTES)
@@ -140,6 +143,16 @@ def write_generation(history: str, generation: Generation) -> None:
     text = json.dumps({"version": GENERATION_VERSION, **members}, indent=1)
     replace_file(f"{folder}/{generation.number}.json", f"{text}\n".encode())
     sync_folder(folder)
+
+
+def sweep_history(history: str) -> None:
+    """Remove what killed processes had begun to write in the folder of a scope."""
+    for folder in (history, f"{history}/{_FOLDER}"):
+        with suppress(OSError):
+            for name in files.stamps_in(folder):
+                found = _UNFINISHED.search(name)
+                if found and files.kind_at(f"/proc/{found[1]}") is None:
+                    remove(f"{folder}/{name}")
 
 
 def remove_generation(history: str, number: int) -> None:

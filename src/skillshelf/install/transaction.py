@@ -31,6 +31,7 @@ from skillshelf.install.generation import (
     read_generation,
     remove_generation,
     remove_old_generations,
+    sweep_history,
     write_generation,
 )
 from skillshelf.install.git_attributes import ATTRIBUTES_FILE, with_attributes
@@ -340,6 +341,7 @@ def _finish(pending: PendingCommit, opened: OpenScope) -> None:
 
 def _recover(scope: InstallScope, environment: Environment) -> None:
     """Finish or undo what a killed process left, with the lock of the scope held."""
+    sweep_history(scope.history)
     pending = read_pending(scope.history)
     if pending is None:
         return
