@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from install.hostile_sites import (
+from hostile_sites import (
     HEALTHY_REGISTRIES,
     HEALTHY_SITES,
     HOSTILE_REGISTRIES,
