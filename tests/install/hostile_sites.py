@@ -288,7 +288,7 @@ class Registry:
         for blob in (self.layer, self.config):
             site.routes[f"/v2/shop/deploy/blobs/{digest_of(blob)}"] = answer(blob)
         for ref in ("latest", digest_of(data)):
-            site.routes[f"/v2/shop/deploy/manifests/{ref}"] = answer(data, **self.headers)
+            site.routes[f"/v2/shop/deploy/manifests/{ref}"] = answer(data, 200, **self.headers)
         site.routes |= self.routes
 
 
@@ -336,7 +336,7 @@ def image_index(*, count: int, nested: bool = False) -> Callable[[Registry], Non
     def prepare(registry: Registry) -> None:
         inner = json.dumps(registry.manifest).encode()
         row = registry.described(inner, INDEX_TYPE if nested else MANIFEST_TYPE)
-        registry.routes[f"/v2/shop/deploy/manifests/{row['digest']}"] = answer(inner, **registry.headers)
+        registry.routes[f"/v2/shop/deploy/manifests/{row['digest']}"] = answer(inner, 200, **registry.headers)
         listing: dict[str, Any] = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [row] * count}
         if nested:
             deeper = json.dumps(listing).encode()

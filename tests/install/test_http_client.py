@@ -22,7 +22,7 @@ LIMIT = 1000
 
 def client(site: str, home: Path | None = None, *, env: Mapping[str, str] | None = None, **options: bool) -> HttpClient:
     environment = Environment("/", str(home) if home else None, dict(env or {}))
-    return HttpClient(site, environment, seconds=5, **{"allow_http": True, **options})  # type: ignore[arg-type]
+    return HttpClient(site, environment, seconds=5, **{"allow_http": True, **options})
 
 
 def refusal(error: pytest.ExceptionInfo[SkillError]) -> str:
@@ -149,7 +149,8 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to(monkeypat
     def resolve(host: str, port: int, *rest: int, **options: int) -> object:
         if host in answers:
             # A name server that says another thing every time.
-            host = answers[host][asked.count(host) % len(answers[host])] if asked.append(host) is None else ""
+            asked.append(host)
+            host = answers[host][(asked.count(host) - 1) % len(answers[host])]
         return real(host, port, *rest, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)

@@ -128,7 +128,7 @@ def test_a_skill_of_a_site_is_known_by_the_digest_of_its_artifact() -> None:
         (entry,) = source.list()
         assert source.fetch(entry, ("scripts/a.py",), QUICK) == {"scripts/a.py": b"print()\n"}
         assert source.identity(entry) == SourceIdentity(site.url, "deploy", None, None, digest_of(data), "127.0.0.1")
-        assert source.notes == []
+        assert source.notes == ()
         with pytest.raises(SourceNotFound):
             source.fetch(entry, ("scripts/b.py",), QUICK)
         with pytest.raises(SourceNotFound):
@@ -191,7 +191,7 @@ def test_a_skill_of_a_registry_is_known_by_the_digest_of_its_manifest() -> None:
         place = f"127.0.0.1:{site.port}/shop"
         assert by_tag.identity(entry) == SourceIdentity(f"oci://{place}/deploy", "", None, None, digest, place)
         assert by_digest.identity(next(iter(by_digest.list()))).artifact == digest
-        assert by_tag.notes == []
+        assert by_tag.notes == ()
 
 
 def test_a_manifest_asked_for_by_its_digest_must_have_it() -> None:

@@ -81,12 +81,12 @@ class RegistrySource:
             seconds=context.limits.seconds,
         )
         self.label = reference.location
-        self.notes: list[str] = []
+        self.notes: Sequence[str] = ()
         self._pulled: tuple[str, Mapping[str, bytes]] | None = None
 
     def list(self) -> Iterable[SourceEntry]:
         """Return the skill of the repository; its files are pulled for that, since only they say what it is."""
-        self.notes.clear()
+        self.notes = ()
         self._pulled = self._pull(self._context.limits)
         fields = skill_fields(self._pulled[1])
         return [SourceEntry(fields["name"], str(fields.get("description") or ""), fields)]
@@ -145,7 +145,7 @@ class RegistrySource:
             said += [value.get("name") if isinstance(value, dict) else None, wrapper]
         else:
             shape = visible(cut(str(manifest.get("artifactType") or config.media_type), 100))
-            self.notes.append(f"{self.label} is not of the agentskills profile ({shape}); read as one layer of files")
+            self.notes = (f"{self.label} is not of the agentskills profile ({shape}); read as one layer of files",)
         wrong = next((one for one in said if one is not None and one != name), None)
         if wrong is not None:
             raise SourceRefused(
