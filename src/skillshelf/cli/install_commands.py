@@ -36,6 +36,7 @@ from skillshelf.install.wishes import Wish
 if TYPE_CHECKING:
     from skillshelf.catalog.source import SourceEntry
     from skillshelf.install.difference import TreeDifference
+    from skillshelf.install.foreign import ForeignSkill
     from skillshelf.install.reference import SourceReference
     from skillshelf.install.review import SkillReview
     from skillshelf.install.sources import FetchedSkill
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from skillshelf.install.verify import SkillFound
     from skillshelf.lint.consent import Consent
 
-__all__ = ["add", "gc", "install", "remove", "rollback", "update"]
+__all__ = ["add", "gc", "import_lock", "install", "remove", "rollback", "update"]
 
 
 # What a command decides and does ------------------------------------------------------------------
@@ -284,7 +285,13 @@ def _picked(run: InstallRun, entries: "Sequence[SourceEntry]", reference: "Sourc
 
 
 def _draft_added(
-    run: InstallRun, draft: _Draft, one: "FetchedSkill", reference: "SourceReference", hosts: tuple[str, ...]
+    run: InstallRun,
+    draft: _Draft,
+    one: "FetchedSkill",
+    reference: "SourceReference",
+    hosts: tuple[str, ...] = (),
+    *,
+    claims: Sequence[str] = (),
 ) -> None:
     """Add one fetched skill to a draft; one that is installed from the same tree is unchanged."""
     name, known = one.name, run.locked.get(one.name)
@@ -299,7 +306,7 @@ def _draft_added(
             return
     elif run.scope.skills_folder is not None and files.kind_at(run.shown_folder(name)) is not None:
         _require_same_folder(run, one)
-    review = _review(run, one, claims=_claims(run, one))
+    review = _review(run, one, claims=[*claims, *_claims(run, one)])
     wish = Wish(one.identity.source, one.identity.path, reference.ref, name, hosts)
     draft.reviews[name] = review
     draft.put(name, review.locked(hosts), one.contents, wish)
@@ -391,7 +398,7 @@ def _wishes_to_resolve(run: InstallRun) -> dict[str, Wish]:
     found = {}
     for wish in run.wishes:
         reference = scoped_reference(
-            wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, in_lock=True
+            wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, base=run.scope.root
         )
         answers = [
             name
@@ -421,7 +428,7 @@ def _references(run: InstallRun, skills: Mapping[str, Wish | LockedSkill]) -> "l
     from skillshelf.install.sources import scoped_reference
 
     return [
-        scoped_reference(one.source, run.environment, run.scope, path=one.path, ref=one.ref, in_lock=True)
+        scoped_reference(one.source, run.environment, run.scope, path=one.path, ref=one.ref, base=run.scope.root)
         for one in skills.values()
     ]
 
@@ -489,7 +496,9 @@ def _draft_wish(run: InstallRun, draft: _Draft, name: str, wish: Wish) -> None:
     """Resolve a wish that the lock does not answer, as `add` would."""
     from skillshelf.install.sources import SourceReader, scoped_reference
 
-    reference = scoped_reference(wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, in_lock=True)
+    reference = scoped_reference(
+        wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, base=run.scope.root
+    )
     with slow_work(f"Reading {reference.canonical}") as progress:
         reader = SourceReader(run.context(progress))
         names = reader.names(reference) if wish.name is None else [wish.name]
@@ -785,3 +794,54 @@ def _collected(run: InstallRun, line: str) -> InstallAction:
     what, _, reason = line.rpartition(": ")
     is_tree = what.startswith("sha256:")
     return InstallAction("collect", "", what if is_tree else None, reason, run.store.path_of(what) if is_tree else what)
+
+
+# Import -------------------------------------------------------------------------------------------
+
+
+def import_lock(values: Values) -> int:
+    """Install what the lock or list of another tool names, and say where its hashes are not those of the bytes."""
+    from skillshelf.core.environment import expand
+    from skillshelf.install.foreign import read_foreign
+    from skillshelf.install.sources import scoped_reference
+
+    run = InstallRun("import", values)
+    path = expand(files.from_system(values["file"]), run.environment, base=run.environment.cwd)
+    draft, wishes, known = _Draft("import"), {}, {}
+    for skill in read_foreign(path):
+        if skill.source is None:
+            draft.refused.append((skill.name, skill.problem or "it names no source"))
+            continue
+        base = path.rpartition("/")[0] or "/"
+        reference = scoped_reference(
+            skill.source, run.environment, run.scope, path=skill.path, ref=skill.ref, base=base
+        )
+        wishes[skill.name] = Wish(reference.canonical, reference.path, reference.ref, skill.name)
+        known[skill.name] = (skill, reference)
+    run.require_permitted([reference for _, reference in known.values()])
+    if wishes and files.is_inside(files.real_path(path), run.scope.root):
+        # The list is a part of the project, like its lock.
+        run.require_vouched(wishes)
+    for skill, reference in known.values():
+        _draft_foreign(run, draft, skill, reference)
+    consent = _consent(run, draft.reviews)
+    return _carried_out(run, draft, f"Install {plural(len(draft.entries), 'skill')}", consent, refused=NEGATIVE)
+
+
+def _draft_foreign(run: InstallRun, draft: _Draft, skill: "ForeignSkill", reference: "SourceReference") -> None:
+    """Fetch one skill of a foreign list; one that cannot be had is refused with the reason, and the others go on."""
+    from skillshelf.install.foreign import is_as_recorded
+    from skillshelf.install.sources import SourceReader
+
+    try:
+        with slow_work(f"Reading {reference.canonical}") as progress:
+            one = SourceReader(run.context(progress)).fetch(skill.name, reference)
+    except SkillError as error:
+        draft.refused.append((skill.name, str(error)))
+        return
+    claims = []
+    if skill.digest is not None and is_as_recorded(skill.digest, one.contents, one.identity.artifact) is False:
+        claims.append(f"its bytes are not those of the {skill.digest.kind} that was recorded: {skill.digest.value}")
+    for claim in claims:
+        note(f"{skill.name}: {claim}")
+    _draft_added(run, draft, one, reference, claims=claims)

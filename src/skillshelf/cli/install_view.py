@@ -31,7 +31,7 @@ __all__ = [
     "verify_view",
 ]
 
-ActionKind = Literal["add", "install", "update", "restore", "accept", "remove", "rollback", "collect"]
+ActionKind = Literal["add", "install", "update", "restore", "accept", "remove", "rollback", "collect", "import"]
 
 _FILES_SHOWN = 40
 _WIDEST = 72
@@ -66,6 +66,7 @@ _DONE: Mapping[ActionKind, str] = {
     "remove": "removed",
     "rollback": "rolled back",
     "collect": "collected",
+    "import": "imported",
 }
 
 

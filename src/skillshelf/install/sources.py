@@ -71,17 +71,19 @@ def scoped_reference(
     *,
     path: str | None = None,
     ref: str | None = None,
-    in_lock: bool = False,
+    base: str | None = None,
 ) -> "SourceReference":
-    """Return what a text means in a scope: folders of a project are relative to it, and start there `in_lock`."""
+    """Return what a text means in a scope: folders of a project are relative to it; a relative text starts at `base`.
+
+    The base is the root of the scope for what a lock or a wish says, and the working directory for what is typed.
+    """
     root = scope.root if scope.kind == "project" else None
-    base = scope.root if in_lock else None
     return parse_reference(text, environment, path=path or None, ref=ref, base=base, root=root)
 
 
 def locked_reference(skill: LockedSkill, environment: "Environment", scope: "InstallScope") -> "SourceReference":
     """Return the reference of an entry of a lock, which follows its ref to the newest version."""
-    return scoped_reference(skill.source, environment, scope, path=skill.path, ref=skill.ref, in_lock=True)
+    return scoped_reference(skill.source, environment, scope, path=skill.path, ref=skill.ref, base=scope.root)
 
 
 def pinned_reference(skill: LockedSkill, reference: "SourceReference") -> "SourceReference":
