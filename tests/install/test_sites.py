@@ -20,7 +20,9 @@ from hostile_sites import (
     tar_gz,
     zip_with,
 )
+from support.host_runs import Run
 from support.http_sites import Request, Site, answer, digest_of, index, skill_text
+from support.trees import Machine
 
 from skillshelf.catalog.source import InstallableSource, SourceIdentity, SourceLimits
 from skillshelf.core.environment import Environment
@@ -344,3 +346,51 @@ def test_a_skill_with_several_files_keeps_its_executable_bits() -> None:
     assert got == contents
     assert isinstance(got["scripts/run.sh"], ExecutableFile)
     assert tar_gz(("a", b"")) != b""
+
+
+# The command --------------------------------------------------------------------------------------
+
+SLOW = ("silence", "headers byte by byte", "a body byte by byte", "chunks of one byte without end")
+"""They take the whole time of a request, which the command cannot be told to shorten."""
+
+
+def state(machine: Machine) -> dict[str, bytes | None]:
+    """Every file and folder of a machine, without what only makes the next run faster."""
+    return {
+        str(path): path.read_bytes() if path.is_file() else None
+        for path in sorted(machine.base.rglob("*"))
+        if ".cache" not in path.parts
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["site", "registry"])
+def test_a_hostile_place_changes_nothing_on_the_disk(machine: Machine, run: Run, kind: str) -> None:
+    run("list")
+    before, wrong = state(machine), []
+    for case in HOSTILE_SITES if kind == "site" else HOSTILE_REGISTRIES:
+        if case.what in SLOW:
+            continue
+        with Site() as site:
+            case.prepare(site if kind == "site" else (registry := Registry()))
+            if kind == "registry":
+                registry.serve(site)
+            where = site.url if kind == "site" else f"oci://127.0.0.1:{site.port}/shop/deploy"
+            status, out, err = run("add", where, "--skill", "deploy", "--allow-http", "--yes")
+        expected = {"not-found": 3, "unreachable": 5}.get(case.rule, 4)
+        if status != expected or out or state(machine) != before or not err.startswith("skillshelf: "):
+            wrong.append((case.what, status, out, err))
+
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_a_healthy_place_is_installed_from(machine: Machine, run: Run) -> None:
+    registry = Registry()
+    with Site() as site:
+        registry.serve(site)
+        site.offer(skill_text("review"), name="review")
+        assert run("add", f"oci://127.0.0.1:{site.port}/shop/deploy", "--allow-http", "--yes")[0] == 0
+        assert run("add", site.url, "--allow-http", "--yes")[0] == 0
+    assert run("verify")[0] == 0
+    assert {path.name for path in (machine.repo / ".agents/skills").iterdir()} == {"deploy", "review"}
