@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
+from skillshelf.catalog.document import parse
 from skillshelf.catalog.lock import LockedSkill, read_lock
 from skillshelf.catalog.store import store_of
 from skillshelf.catalog.tree import skill_tree
@@ -64,7 +65,11 @@ def _subject(values: Values, environment: Environment) -> _Subject:
     if files.kind_at(f"{folder}/{SKILL_FILE}") is None:
         raise SkillFileNotFound(folder)
     contents, tree = skill_files(folder)
-    return _Subject(checked_fields(contents)["name"], folder, contents, tree)
+    subject = _Subject(checked_fields(contents)["name"], folder, contents, tree)
+    for finding in parse(contents[SKILL_FILE], whole=True).findings:
+        # Other installers drop such a skill without a word.
+        note(f"{visible(subject.name)}: {finding.rule}: {visible(finding.message)}; others may not be able to read it")
+    return subject
 
 
 def _folder(values: Values, environment: Environment) -> str:
