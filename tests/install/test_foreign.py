@@ -364,6 +364,8 @@ def test_export_reads_the_lock_of_the_project(machine: Machine, run: Run) -> Non
     written = json.loads((machine.repo / "skills-lock.json").read_text())
     assert written["skills"]["near"]["sourceType"] == "local"
     assert json_output(run, "export", "--format", "vercel", schema="publish")["actions"] == []
+    assert run("export", "--format", "apm", "-o", "out/deep")[0] == 0
+    assert '- path: "../../near"' in (machine.repo / "out/deep/apm.yml").read_text()
     status, _, err = run("export", "--format", "oci")
     assert status == 1, err
     assert run("export", "--format", "nope")[0] == 2

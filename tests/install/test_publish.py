@@ -147,6 +147,7 @@ def served(folder: Path) -> tuple[ThreadingHTTPServer, str]:
     return server, f"http://127.0.0.1:{server.server_address[1]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contents", [CONTENTS, {"SKILL.md": TEXT}], ids=["archive", "page"])
 def test_what_is_published_as_files_is_what_is_fetched(tmp_path: Path, contents: dict[str, bytes]) -> None:
     done = publish_to_site(contents, str(tmp_path))
@@ -270,6 +271,7 @@ PASSWORD_HASH = "$2b$04$dR5bk1PuvwP043qBTawfqO7shn/D2vihMFET5.8AJY9..EwHQvqgC"
 """The bcrypt of `s3cret`."""
 
 
+@pytest.mark.slow
 def test_pushing_is_seven_requests(tmp_path: Path) -> None:
     upload = "/v2/deploy/blobs/uploads/"
     with Site({upload: answer(b"", 202, Location="/put?state=1"), "/put": answer(b"", 201)}) as site:
@@ -283,6 +285,7 @@ def test_pushing_is_seven_requests(tmp_path: Path) -> None:
     assert all("digest=sha256%3A" in one.path for one in site.requests if one.path.startswith("/put"))
 
 
+@pytest.mark.slow
 def test_an_upload_that_is_sent_to_another_host_is_refused(tmp_path: Path) -> None:
     location = "https://evil.test/put"
     with Site({"/v2/deploy/blobs/uploads/": answer(b"", 202, Location=location)}) as site:

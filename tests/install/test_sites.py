@@ -31,6 +31,8 @@ from skillshelf.install.oci import RegistrySource
 from skillshelf.install.reference import SourceContext, parse_reference
 from skillshelf.install.well_known import SiteSource
 
+pytestmark = pytest.mark.slow
+
 QUICK = SourceLimits(seconds=1.5)
 
 
@@ -287,7 +289,6 @@ def helper(folder: Path, text: str) -> None:
     (folder / "docker-credential-test").chmod(0o755)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", ["credHelpers", "credsStore"])
 def test_a_credential_helper_is_asked_without_a_shell(tmp_path: Path, key: str) -> None:
     with Site({"/token": realm_answer}) as realm, Site() as site:
@@ -300,7 +301,6 @@ def test_a_credential_helper_is_asked_without_a_shell(tmp_path: Path, key: str) 
         assert fetched(registry_source(site, within=within)) == {"SKILL.md": PAGE}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", ["exit 1", "echo none", "yes", "cat /dev/zero", "echo '{\"Username\": 1}'"])
 def test_a_helper_that_gives_nothing_useful_means_no_login(tmp_path: Path, script: str) -> None:
     with Site({"/token": realm_answer}) as realm, Site() as site:
@@ -363,7 +363,6 @@ def state(machine: Machine) -> dict[str, bytes | None]:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["site", "registry"])
 def test_a_hostile_place_changes_nothing_on_the_disk(machine: Machine, run: Run, kind: str) -> None:
     run("list")
@@ -384,7 +383,6 @@ def test_a_hostile_place_changes_nothing_on_the_disk(machine: Machine, run: Run,
     assert wrong == []
 
 
-@pytest.mark.slow
 def test_a_healthy_place_is_installed_from(machine: Machine, run: Run) -> None:
     registry = Registry()
     with Site() as site:

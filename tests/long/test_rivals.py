@@ -113,7 +113,6 @@ def test_apm_installs_what_we_exported(place: Path, apm: str) -> None:
     (place / "author").rename(place / "repo/author")
     skillshelf(place, "add", "./author/multi", "--yes")
     skillshelf(place, "export", "--format", "apm", "-o", "out")
-    (place / "repo/author").rename(place / "repo/out/author")
     (place / "repo/out/.claude").mkdir()
     run(apm, "install", "--target", "claude", cwd=place / "repo/out", home=place / "home")
 

@@ -203,14 +203,15 @@ def export(values: Values) -> int:
         try:
             return store.read(skill.tree)
         except SkillChanged:
-            name = next(name for name, one in locked.items() if one is skill)
+            name = next(name for name, one in placed.items() if one is skill)
             return _copied(f"{scope.skills_folder}/{name}", skill.tree) if scope.skills_folder else None
 
     def before(name: str) -> bytes | None:
         path = f"{folder}/{name}"
         return _read(path, limit=FOREIGN_BYTES) if files.kind_at(path) is not None else None
 
-    result = export_lock(form, locked, contents_of, before, os.path.basename(scope.root))
+    placed = {name: _seen_from(folder, scope.root, skill) for name, skill in locked.items()}
+    result = export_lock(form, placed, contents_of, before, os.path.basename(scope.root))
     changed = {name: data for name, data in result.files.items() if before(name) != data}
     place = f"{folder}/{next(iter(result.files), '')}"
     rows = [{"name": name, "tree": locked[name].tree, "path": place} for name in result.skills]
@@ -225,6 +226,14 @@ def export(values: Values) -> int:
         for name, data in changed.items():
             _write(f"{folder}/{name}", data)
     return _finish(values, environment, plan, planned=values["dry_run"], status=status)
+
+
+def _seen_from(folder: str, root: str, skill: LockedSkill) -> LockedSkill:
+    """Return an entry whose relative source starts from the folder that is written to, not from that of the lock."""
+    if not skill.source.startswith(".") or folder == root:
+        return skill
+    source = os.path.relpath(os.path.join(root, skill.source), folder)
+    return skill._replace(source=source if source.startswith("../") else f"./{source}")
 
 
 def _copied(folder: str, tree: str) -> Mapping[str, bytes] | None:

@@ -12,7 +12,7 @@ from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.disk_writes import lock, make_parents, replace_file
 from skillshelf.core.environment import Environment
-from skillshelf.core.limits import OCI_MANIFEST_BYTES, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, SOURCE_SECONDS
+from skillshelf.core.limits import OCI_MANIFEST_BYTES, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, SOURCE_WHOLE_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold, visible
 from skillshelf.errors import ConfigurationError, SkillError, SourceRefused, SourceUnreachable
@@ -171,7 +171,7 @@ def publish_to_registry(
     *,
     allow_http: bool = False,
     dry_run: bool = False,
-    seconds: float = SOURCE_SECONDS,
+    seconds: float = SOURCE_WHOLE_SECONDS,
 ) -> Published:
     """Push a skill to a repository of a registry, by the agentskills profile; the manifest is sent last."""
     fields = checked_fields(contents)
