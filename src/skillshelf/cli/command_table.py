@@ -114,6 +114,13 @@ _ACCEPT_INSTALL = Option(
     many=True,
     of="rule",
 )
+_ACCEPT_PUBLISH = Option(
+    "--accept-rule",
+    "publish a skill although this security rule finds something; may be repeated",
+    "RULE,...",
+    many=True,
+    of="rule",
+)
 _FORCE = Option("--force", "give up what was edited on the disk")
 _IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
@@ -503,6 +510,61 @@ COMMANDS: Mapping[str, Command] = {
         examples=(
             ("skillshelf import skills-lock.json --dry-run", "show what would be installed"),
             ("skillshelf import skills-lock.json --yes", "install it, and lock it"),
+        ),
+    ),
+    "export": Command(
+        "write the lock or list of another tool from this project's lock: skills-lock.json, apm.yml, skills.json",
+        (
+            *SHARED,
+            Option("--format", "vercel, apm or oci", "FORMAT", of="vercel apm oci"),
+            Option("-o", "the folder to write to (default: that of the lock)", "DIR"),
+            _USER,
+            _DRY_RUN,
+            _YES,
+        ),
+        (),
+        _later("cli.publish_commands", "export"),
+        group=_GET,
+        examples=(
+            ("skillshelf export --format vercel --dry-run", "show which skills skills-lock.json would list"),
+            ("skillshelf export --format apm -o out", "write out/apm.yml"),
+        ),
+    ),
+    "pack": Command(
+        "write a skill into one archive, with the same bytes on every machine",
+        (
+            *SHARED,
+            Option("-o", "the archive, ending in .skill or .zip (default: NAME.skill)", "FILE"),
+            _USER,
+            _DRY_RUN,
+            _YES,
+        ),
+        (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
+        _later("cli.publish_commands", "pack"),
+        group=_GET,
+        examples=(
+            ("skillshelf pack release-notes", "write release-notes.skill"),
+            ("skillshelf pack release-notes -o out/release-notes.zip --dry-run", "only say where it would go"),
+        ),
+    ),
+    "publish": Command(
+        "publish a skill, after showing what it is: as files of a web site, or in a registry",
+        (
+            *SHARED,
+            Option("--site", "a folder that a web server serves", "DIR"),
+            Option("--to", "a repository of a registry, oci://HOST/REPOSITORY[:TAG]", "ADDRESS"),
+            _USER,
+            _ALLOW_HTTP,
+            _ACCEPT_PUBLISH,
+            _DRY_RUN,
+            _YES,
+        ),
+        (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
+        _later("cli.publish_commands", "publish"),
+        group=_GET,
+        examples=(
+            ("skillshelf publish release-notes --site public --yes", "add it to the index of a site"),
+            ("skillshelf publish release-notes --to oci://ghcr.io/acme/release-notes:1.0 --dry-run", "show it first"),
         ),
     ),
     "prompt": Command(

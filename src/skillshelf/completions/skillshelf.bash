@@ -71,6 +71,9 @@ _skillshelf_command() {
         rollback) options='--profile --cwd --home --config --json --no-cache --force --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
         gc) options='--profile --cwd --home --config --json --no-cache --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
         import) options='--profile --cwd --home --config --json --no-cache --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --accept-rule' ;;
+        export) options='--profile --cwd --home --config --json --no-cache --format -o --user --dry-run --yes --help' takes='--profile --cwd --home --config --format -o' ;;
+        pack) options='--profile --cwd --home --config --json --no-cache -o --user --dry-run --yes --help' takes='--profile --cwd --home --config -o' ;;
+        publish) options='--profile --cwd --home --config --json --no-cache --site --to --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --site --to --accept-rule' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         check) options='--profile --cwd --home --config --json --no-cache --fix --fix=names --diff --dry-run --select --ignore --severity --baseline --write-baseline --user --no-pager --format --help' takes='--profile --cwd --home --config --select --ignore --severity --baseline --write-baseline --format' ;;
@@ -114,6 +117,11 @@ _skillshelf_option() {
         'install --accept-rule') kind='rule' ;;
         'update --accept-rule') kind='rule' ;;
         'import --accept-rule') kind='rule' ;;
+        'export --format') kind='vercel apm oci' ;;
+        'export -o') kind='dir' ;;
+        'pack -o') kind='file' ;;
+        'publish --site') kind='dir' ;;
+        'publish --accept-rule') kind='rule' ;;
         'check --select') kind='rule' ;;
         'check --ignore') kind='rule' ;;
         'check --severity') kind='error warning info' ;;
@@ -162,6 +170,8 @@ _skillshelf_argument() {
         'verify '*) kind='skill' ;;
         'remove '*) kind='skill' ;;
         'import 0') kind='file' ;;
+        'pack 0') kind='skill' ;;
+        'publish 0') kind='skill' ;;
         'check '*) kind='file' ;;
         'explain 0') kind='rule' ;;
         'run 0') kind='skill' ;;
@@ -173,7 +183,7 @@ _skillshelf_argument() {
         'log '*) kind='file' ;;
         'completion 0') kind='bash zsh fish' ;;
         'doctor '*) kind='python packages native folders cache packed index runs approvals configuration policy store locks links hosts sandbox' ;;
-        'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help' ;;
     esac
 }
 
@@ -216,7 +226,7 @@ _skillshelf() {
     elif [[ $value == -* ]]; then
         kind=$options
     elif [[ -z $command ]]; then
-        kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
+        kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
     else
         _skillshelf_argument "$command" "$position"
     fi

@@ -26,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --accept-rule --against --allow-host --args --baseline --by --config --cwd --description --diff --for --format --head --home --host --http --ignore --in --journal --last --limit --model --once --otlp --path --profile --ref --root --rotate --scope --select --session --set --severity --since --skill --to --token-file --type --until --write-baseline --yes
+        else if contains -- $word --accept-rule --against --allow-host --args --baseline --by --config --cwd --description --diff --for --format --head --home --host --http --ignore --in --journal --last --limit --model --once --otlp --path --profile --ref --root --rotate --scope --select --session --set --severity --since --site --skill --to --token-file --type --until --write-baseline --yes -o
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -77,6 +77,9 @@ complete -c skillshelf -n "__skillshelf_is ''" -a remove -d 'remove installed sk
 complete -c skillshelf -n "__skillshelf_is ''" -a rollback -d 'bring back what was installed before the last change, or after an earlier one'
 complete -c skillshelf -n "__skillshelf_is ''" -a gc -d 'remove the files from the store that no generation and no known lock names'
 complete -c skillshelf -n "__skillshelf_is ''" -a import -d 'install what the lock or list of another tool names: skills-lock.json, apm.yml, skills.json'
+complete -c skillshelf -n "__skillshelf_is ''" -a export -d 'write the lock or list of another tool from this project\'s lock: skills-lock.json, apm.yml, skills.json'
+complete -c skillshelf -n "__skillshelf_is ''" -a pack -d 'write a skill into one archive, with the same bytes on every machine'
+complete -c skillshelf -n "__skillshelf_is ''" -a publish -d 'publish a skill, after showing what it is: as files of a web site, or in a registry'
 complete -c skillshelf -n "__skillshelf_is ''" -a prompt -d 'print the catalog text that a model gets'
 complete -c skillshelf -n "__skillshelf_is ''" -a tools -d 'print the tools that a model gets, with their schemas'
 complete -c skillshelf -n "__skillshelf_is ''" -a check -d 'check skills against the standard and good practice, with the line and the fix of each finding'
@@ -203,6 +206,24 @@ complete -c skillshelf -n '__skillshelf_is import' -l accept-rule -d 'install sk
 complete -c skillshelf -n '__skillshelf_is import' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is import' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is import 0' -F
+complete -c skillshelf -n '__skillshelf_is export' -l format -d 'vercel, apm or oci' -x -a 'vercel apm oci'
+complete -c skillshelf -n '__skillshelf_is export' -l o -d 'the folder to write to (default: that of the lock)' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -n '__skillshelf_is export' -l user -d 'for you in every project (default: for this project)'
+complete -c skillshelf -n '__skillshelf_is export' -l dry-run -d 'say what would be done, and do nothing'
+complete -c skillshelf -n '__skillshelf_is export' -l yes -d 'do not ask'
+complete -c skillshelf -n '__skillshelf_is pack' -l o -d 'the archive, ending in .skill or .zip (default: NAME.skill)' -r -F
+complete -c skillshelf -n '__skillshelf_is pack' -l user -d 'for you in every project (default: for this project)'
+complete -c skillshelf -n '__skillshelf_is pack' -l dry-run -d 'say what would be done, and do nothing'
+complete -c skillshelf -n '__skillshelf_is pack' -l yes -d 'do not ask'
+complete -c skillshelf -n '__skillshelf_is pack 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is publish' -l site -d 'a folder that a web server serves' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -n '__skillshelf_is publish' -l to -d 'a repository of a registry, oci://HOST/REPOSITORY[:TAG]' -x
+complete -c skillshelf -n '__skillshelf_is publish' -l user -d 'for you in every project (default: for this project)'
+complete -c skillshelf -n '__skillshelf_is publish' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is publish' -l accept-rule -d 'publish a skill although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is publish' -l dry-run -d 'say what would be done, and do nothing'
+complete -c skillshelf -n '__skillshelf_is publish' -l yes -d 'do not ask'
+complete -c skillshelf -n '__skillshelf_is publish 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is prompt' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is tools' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is check' -l fix -d 'apply safe fixes, and show what changed; a name is never changed'
@@ -297,4 +318,4 @@ complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native fo
 complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
+complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'

@@ -56,6 +56,8 @@ __all__ = [
     "PolicyFileForm",
     "PolicyForm",
     "PromptForm",
+    "PublishActionForm",
+    "PublishForm",
     "RemovalForm",
     "ReplayForm",
     "ResourceForm",
@@ -759,6 +761,22 @@ class InstallForm(TypedDict):
     findings: list[SecurityFindingForm]
     reviews: list[ReviewForm]
     differences: list[TreeDiffForm]
+
+
+PublishActionForm = TypedDict(
+    "PublishActionForm",
+    {"kind": Literal["pack", "publish", "export"], "name": str, "tree": str, "from": str, "path": str},
+)
+"""One skill that is given to others; `from` is its folder or source, `path` the archive, address or file."""
+
+
+class PublishForm(TypedDict):
+    """The plan of `pack`, `publish` and `export`: what is done, what need not be, and what is refused."""
+
+    actions: list[PublishActionForm]
+    unchanged: list[InstalledForm]
+    refused: list[InstallRefusedForm]
+    findings: list[SecurityFindingForm]
 
 
 DiffForm = TypedDict(

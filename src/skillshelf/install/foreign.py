@@ -29,6 +29,7 @@ __all__ = [
     "ExportResult",
     "ForeignDigest",
     "ForeignSkill",
+    "collated",
     "export_lock",
     "folder_hash",
     "git_tree",
@@ -371,13 +372,14 @@ def folder_hash(contents: Mapping[str, bytes]) -> str | None:
     if not all(path.isascii() for path in contents):
         return None
     found = hashlib.sha256()
-    for path in sorted(contents, key=_collated):
+    for path in sorted(contents, key=collated):
         if not {".git", "node_modules"} & set(path.split("/")[:-1]):
             found.update(path.encode("ascii") + contents[path])
     return found.hexdigest()
 
 
-def _collated(path: str) -> tuple[list[int], list[bool]]:
+def collated(path: str) -> tuple[list[int], list[bool]]:
+    """Return the key by which `localeCompare` sorts a path of ASCII."""
     return [_WEIGHTS.get(character.lower(), -1) for character in path], [character.isupper() for character in path]
 
 

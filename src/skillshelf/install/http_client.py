@@ -215,9 +215,12 @@ class HttpClient:
             raise SourceRefused("certificate", f"the certificate of {where} is refused: {reason}") from None
         except TimeoutError:
             raise deadline.error from None
-        except http.client.LineTooLong as error:
-            raise SourceRefused("headers", f"{where} sends headers that are too long: {error}") from None
-        except (http.client.HTTPException, OSError, ValueError) as error:
+        except http.client.HTTPException as error:
+            # The base class itself is what more than a hundred headers raise.
+            if type(error) in (http.client.HTTPException, http.client.LineTooLong):
+                raise SourceRefused("headers", f"{where} sends too many or too long headers") from None
+            raise SourceUnreachable(f"{where} breaks off or does not speak HTTP") from None
+        except (OSError, ValueError) as error:
             reason = visible(cut(getattr(error, "strerror", None) or str(error) or type(error).__name__, 100))
             raise SourceUnreachable(f"{where} cannot be reached or breaks off: {reason}") from None
 
@@ -320,7 +323,7 @@ def _body(response: http.client.HTTPResponse, request: HttpRequest, origin: Orig
     if response.status == 200 and response.length is not None and response.length > limit:
         raise too_large
     # A chunk of one byte takes six; a server that sends nothing but those is not served.
-    connected.allow(6 * limit + HTTP_HEADER_BYTES, "an answer", "six times its limit")
+    connected.allow(6 * limit + HTTP_HEADER_BYTES, "chunks", "six times its limit")
     data = b"".join(_pieces(response, limit + 1))
     if response.status != 200 and len(data) > limit:
         return data[:limit]
@@ -384,7 +387,8 @@ class _TimedSocket:
     def readinto(self, buffer: Any) -> int:
         """Read what is there, at most the allowed bytes."""
         if self._allowed <= 0:
-            raise SourceRefused("headers" if self._part == "headers" else "too-large", f"{self._part}: {self._limit}")
+            rule = "headers" if self._part == "headers" else "too-large"
+            raise SourceRefused(rule, f"{self._part} of an answer take too many bytes ({self._limit})")
         self._socket.settimeout(self._deadline.left())
         count = self._socket.recv_into(memoryview(buffer)[: self._allowed])
         self._allowed -= count

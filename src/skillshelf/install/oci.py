@@ -37,6 +37,8 @@ __all__ = [
     "NAME_ANNOTATION",
     "RegistryClient",
     "RegistrySource",
+    "docker_login",
+    "realm_belongs",
 ]
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -79,12 +81,12 @@ class RegistrySource:
             seconds=context.limits.seconds,
         )
         self.label = reference.location
-        self.notes: list[str] = []
+        self.notes: Sequence[str] = ()
         self._pulled: tuple[str, Mapping[str, bytes]] | None = None
 
     def list(self) -> Iterable[SourceEntry]:
         """Return the skill of the repository; its files are pulled for that, since only they say what it is."""
-        self.notes.clear()
+        self.notes = ()
         self._pulled = self._pull(self._context.limits)
         fields = skill_fields(self._pulled[1])
         return [SourceEntry(fields["name"], str(fields.get("description") or ""), fields)]
@@ -143,7 +145,7 @@ class RegistrySource:
             said += [value.get("name") if isinstance(value, dict) else None, wrapper]
         else:
             shape = visible(cut(str(manifest.get("artifactType") or config.media_type), 100))
-            self.notes.append(f"{self.label} is not of the agentskills profile ({shape}); read as one layer of files")
+            self.notes = (f"{self.label} is not of the agentskills profile ({shape}); read as one layer of files",)
         wrong = next((one for one in said if one is not None and one != name), None)
         if wrong is not None:
             raise SourceRefused(
@@ -316,7 +318,7 @@ class RegistryClient:
         origin = origin_of(realm)
         if self._client.named.scheme == "https" and origin.scheme != "https":
             raise SourceRefused("downgrade", f"{self.host} asks for a login over plain http")
-        if not _belongs(origin.host, origin_of(f"https://{self.host}").host):
+        if not realm_belongs(origin.host, origin_of(f"https://{self.host}").host):
             # The user's own word about that host; a registry's word gives nothing away.
             login = docker_login(origin.text.partition("://")[2], self._environment)
         query = {"service": service, "scope": f"repository:{self.repository}:{self._actions}"}
@@ -347,7 +349,7 @@ def _check_manifest(value: Any, content_type: str, where: str) -> None:
         raise SourceRefused("manifest", f"{where} is an index and a manifest at once, or neither")
 
 
-def _belongs(realm: str, host: str) -> bool:
+def realm_belongs(realm: str, host: str) -> bool:
     """Return whether a realm is the registry's host, one below it, or a domain above it.
 
     Whoever has a domain has all names below it; what two names share at their ends proves nothing.

@@ -12,7 +12,7 @@ from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.disk_writes import lock, make_parents, replace_file
 from skillshelf.core.environment import Environment
-from skillshelf.core.limits import OCI_MANIFEST_BYTES, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, SOURCE_SECONDS
+from skillshelf.core.limits import OCI_MANIFEST_BYTES, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, SOURCE_WHOLE_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold, visible
 from skillshelf.errors import ConfigurationError, SkillError, SourceRefused, SourceUnreachable
@@ -30,7 +30,7 @@ from skillshelf.install.reference import SourceReference
 from skillshelf.install.skill_entries import SKILL_FILE
 from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA, json_value, skill_fields
 
-__all__ = ["Published", "publish_to_registry", "publish_to_site", "registry_tag"]
+__all__ = ["Published", "checked_fields", "publish_to_registry", "publish_to_site", "registry_tag"]
 
 _DESCRIPTION_CHARS = 1024
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
@@ -83,7 +83,8 @@ def publish_to_site(contents: Mapping[str, bytes], folder: str, *, dry_run: bool
     _refuse_links(folder, f"{INDEX_PATH.rpartition('/')[0]}/{url}")
     try:
         if dry_run:
-            return Published(f"{above}/{url}", digest, _with_entry(index, entry) is not None)
+            changed = _with_entry(index, entry) is not None or not _is_written(f"{above}/{url}", data)
+            return Published(f"{above}/{url}", digest, changed)
         make_parents(above)
         opened = files.open_folder(files.real_path(above))
         held = files.open_to_list(opened, ".")
@@ -111,9 +112,13 @@ def _refuse_links(folder: str, path: str) -> None:
             raise SourceRefused("link", f"{place} is a link; nothing is published through it")
 
 
+def _is_written(path: str, data: bytes) -> bool:
+    return files.kind_at(path) == "file" and files.read_file(path, limit=len(data), links="never") == data
+
+
 def _write_artifact(path: str, data: bytes) -> bool:
     """Write the bytes that a path promises by its name; return False if they are there."""
-    if files.kind_at(path) == "file" and files.read_file(path, limit=len(data), links="never") == data:
+    if _is_written(path, data):
         return False
     make_parents(os.path.dirname(path))
     replace_file(path, data, mode=0o644)
@@ -166,7 +171,7 @@ def publish_to_registry(
     *,
     allow_http: bool = False,
     dry_run: bool = False,
-    seconds: float = SOURCE_SECONDS,
+    seconds: float = SOURCE_WHOLE_SECONDS,
 ) -> Published:
     """Push a skill to a repository of a registry, by the agentskills profile; the manifest is sent last."""
     fields = checked_fields(contents)

@@ -16,7 +16,7 @@ from skillshelf.catalog.tree import name_problem
 from skillshelf.core.digests import sha256
 from skillshelf.core.limits import SKILL_FILE_BYTES, SOURCE_INDEX_BYTES
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, visible
+from skillshelf.core.text import cut, plural, visible
 from skillshelf.errors import SourceNotFound, SourceRefused
 from skillshelf.install.archive import ArchiveKind, unpack
 from skillshelf.install.http_client import HttpAnswer, HttpClient, origin_of, require_found
@@ -67,13 +67,13 @@ class SiteSource:
             seconds=context.limits.seconds,
         )
         self.label = self._client.named.host
-        self.notes: list[str] = []
+        self.notes: Sequence[str] = ()
         self._offers: dict[str, _Offer] | None = None
         self._kept: tuple[str, Mapping[str, bytes]] | None = None
 
     def list(self) -> Iterable[SourceEntry]:
         """Return the skills that the index lists now; an index with one unusable entry is refused as a whole."""
-        self.notes.clear()
+        self.notes = ()
         self._kept = None
         answer = self._index()
         where = visible(cut(answer.url, 200))
@@ -130,16 +130,19 @@ class SiteSource:
         if "$schema" in document and schema != INDEX_SCHEMA:
             raise SourceRefused("schema", f"{where} has an unknown $schema: {visible(cut(repr(schema), 100))}")
         if "$schema" not in document and rows:
-            self.notes.append(f"{where} is of version 0.1, without digests: nothing proves that its files are whole")
+            self.notes = (f"{where} is of version 0.1, without digests: nothing proves that its files are whole",)
         offers: dict[str, _Offer] = {}
+        unknown = 0
         for number, row in enumerate(rows):
             offer = _offer_of(row, url, f"{where}: skills[{number}]", has_digest="$schema" in document)
             if offer is None:
-                self.notes.append(f"{where}: skills[{number}] is of an unknown type and left out")
+                unknown += 1
             elif offer.entry.name in offers:
                 raise SourceRefused("index", f"{where}: skills[{number}]: {offer.entry.name!r} is listed twice")
             else:
                 offers[offer.entry.name] = offer
+        if unknown:
+            self.notes = (*self.notes, f"{where}: left out because of an unknown type: {plural(unknown, 'skill')}")
         if (twin := name_problem(offers)) is not None:
             raise SourceRefused("index", f"{where}: {twin!r}: another skill has nearly the same name")
         return offers
