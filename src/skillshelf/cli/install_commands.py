@@ -25,7 +25,7 @@ from skillshelf.cli.install_view import (
 )
 from skillshelf.core import files
 from skillshelf.core.console import as_json, can_ask, note, write
-from skillshelf.core.text import plural, visible
+from skillshelf.core.text import plural, trust_command, visible
 from skillshelf.errors import (
     DENIED,
     DONE,
@@ -79,6 +79,8 @@ def add(values: Values) -> int:
     if draft.entries and status == DONE and not run.dry_run and not values["json"]:
         name, scope = next(iter(draft.entries)), " --user" if values["user"] else ""
         note(f"to read it: skillshelf show {name}; to check it later: skillshelf verify{scope}")
+        if not run.is_trusted:
+            note(f"models that skillshelf serves see it once this folder is trusted: {trust_command(run.scope.root)}")
     return status
 
 
@@ -91,16 +93,18 @@ def _fetch_chosen(run: InstallRun, reference: "SourceReference") -> "list[Fetche
         source = open_source(reference, context)
         entries = listed_entries(source, reference)
     names = [name.strip() for given in run.values["skill"] for name in given.split(",") if name.strip()]
-    if names and names != ["*"]:
-        entries = named_entries(entries, names, reference.canonical)
-    elif len(entries) > 1 and not names:
-        entries = _picked(run, entries, reference)
+    if not names and len(entries) > 1:
+        names = _picked_names(run, entries, reference)
+    elif not names or names == ["*"]:
+        names = [entry.name for entry in entries]
+    # Two skills of one name cannot both be installed: that is an error which names their paths.
+    entries = named_entries(entries, names, reference.canonical)
     with slow_work(f"Fetching {plural(len(entries), 'skill')}") as progress:
         context = run.context(progress)
         return [fetch_skill(SourceSkill(source, entry), context) for entry in entries]
 
 
-def _picked(run: InstallRun, entries: "Sequence[SourceEntry]", reference: "SourceReference") -> "list[SourceEntry]":
+def _picked_names(run: InstallRun, entries: "Sequence[SourceEntry]", reference: "SourceReference") -> list[str]:
     """Ask which of several skills are meant; raise ConfigurationError with their names where nobody can be asked."""
     names = [visible(entry.name) for entry in entries]
     if run.values["json"] or not can_ask():
@@ -116,7 +120,7 @@ def _picked(run: InstallRun, entries: "Sequence[SourceEntry]", reference: "Sourc
     chosen = {entry.name for n, entry in enumerate(entries, 1) if str(n) in words or entry.name in words}
     if not chosen:
         raise PermissionDenied("nothing was written: no skill was chosen")
-    return [entry for entry in entries if entry.name in chosen]
+    return sorted(chosen)
 
 
 def _draft_added(
@@ -139,8 +143,8 @@ def _draft_added(
         if is_edited(found):
             draft.refused.append((name, edit_refusal(found)))
             return
-    elif run.scope.skills_folder is not None and files.kind_at(run.shown_folder(name)) is not None:
-        _require_same_folder(run, one)
+    else:
+        _require_free(run, one, hosts)
     review = reviewed(run, one, claims=[*claims, *_claims(run, one)])
     wish = Wish(one.identity.source, one.identity.path, reference.ref, name, hosts)
     draft.reviews[name] = review
@@ -149,15 +153,18 @@ def _draft_added(
         draft_difference(run, draft, name, known, one.contents)
 
 
-def _require_same_folder(run: InstallRun, one: "FetchedSkill") -> None:
-    """Raise PermissionDenied if a folder that nobody installed is in the way, unless it holds the same bytes."""
+def _require_free(run: InstallRun, one: "FetchedSkill", hosts: Sequence[str]) -> None:
+    """Raise PermissionDenied if something that nobody installed is in the way; a copy with the same bytes is not."""
     from skillshelf.catalog.tree import skill_tree
 
-    path = run.shown_folder(one.name)
-    is_same = files.kind_at(path) == "folder" and skill_tree(path, without_git=False).digest == one.tree
-    if not is_same:
+    path, is_project = run.shown_folder(one.name), run.scope.kind == "project"
+    kind = files.kind_at(path)
+    if kind is None or (hosts and not is_project):
+        return
+    if not (is_project and kind == "folder" and skill_tree(path, without_git=False).digest == one.tree):
+        where = run.display.short(path)
         raise PermissionDenied(
-            f"{run.display.short(path)} exists and was not installed by skillshelf; move it away, then: {run.again()}"
+            f"{where} exists and was not installed by skillshelf; move it away, then: {run.again(yes=None)}"
         )
 
 
@@ -185,7 +192,7 @@ def install(values: Values) -> int:
     if not needed and not new:
         return carry_out(run, draft, "", None, refused=NEGATIVE)
     run.require_permitted(references_of(run, {**needed, **new}))
-    run.require_vouched({**needed, **new})
+    run.require_vouched({**needed, **new}, as_locked=True)
     draft_locked(run, draft, needed)
     if draft.refused:
         draft.entries.clear()
@@ -193,7 +200,7 @@ def install(values: Values) -> int:
     for name, wish in new.items():
         _draft_wish(run, draft, name, wish)
     consent = consent_to(run, draft.reviews)
-    if not run.is_vouched(needed):
+    if not run.is_vouched(needed, as_locked=True):
         consent = consent_to(run, {**draft.reviews, **_reviews_of_locked(run, draft, needed)})
     return carry_out(run, draft, f"Install {plural(len(draft.entries), 'skill')}", consent, refused=NEGATIVE)
 
@@ -263,8 +270,8 @@ def _draft_wish(run: InstallRun, draft: InstallDraft, name: str, wish: Wish) -> 
     review = reviewed(run, one, claims=_claims(run, one))
     draft.reviews[one.name] = review
     known = run.locked.get(one.name)
-    if known is None and run.scope.skills_folder is not None and files.kind_at(run.shown_folder(one.name)) is not None:
-        _require_same_folder(run, one)
+    if known is None:
+        _require_free(run, one, wish.hosts)
     draft.put(one.name, review.locked(wish.hosts), one.contents, wish._replace(name=one.name))
     draft.unchanged = [row for row in draft.unchanged if row[0] != one.name]
     if known is not None and known.tree != one.tree:

@@ -185,11 +185,24 @@ class InstallRun:
         for reference in references:
             require_source(self.policy, reference.canonical)
 
-    def is_vouched(self, skills: Mapping[str, Wish | LockedSkill]) -> bool:
-        """Return whether the user, and not only a project's file, stands behind these skills and their sources."""
-        if self.scope.kind == "user" or is_trusted(self.scope.root, self.settings.trusted_folders):
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the scope is the user's own, or a project that the user trusts."""
+        return self.scope.kind == "user" or is_trusted(self.scope.root, self.settings.trusted_folders)
+
+    def is_vouched(self, skills: Mapping[str, Wish | LockedSkill], *, as_locked: bool = False) -> bool:
+        """Return whether the user, and not only a project's file, stands behind these skills and their sources.
+
+        `as_locked` asks for the locked bytes alone: what was approved from another source needs none if it is stored.
+        """
+        if self.is_trusted:
             return True
-        return all(isinstance(one, LockedSkill) and (one.tree, one.source) in self._approved for one in skills.values())
+        trees = {tree for tree, _ in self._approved} if as_locked else set()
+        return all(
+            isinstance(one, LockedSkill)
+            and ((one.tree, one.source) in self._approved or (one.tree in trees and self.store.has(one.tree)))
+            for one in skills.values()
+        )
 
     @cached_property
     def _approved(self) -> set[tuple[str, str | None]]:
@@ -200,17 +213,19 @@ class InstallRun:
             note(str(error))
             return set()
 
-    def require_vouched(self, skills: Mapping[str, Wish | LockedSkill]) -> None:
+    def require_vouched(self, skills: Mapping[str, Wish | LockedSkill], *, as_locked: bool = False) -> None:
         """Ask before the first connection to sources that only the files of a stranger's project name.
 
         Raise PermissionDenied if nobody agrees; `--yes` alone is no agreement.
         """
-        if self.is_vouched(skills):
+        if self.is_vouched(skills, as_locked=as_locked):
             return
         for name, one in skills.items():
             hosts = f", for {', '.join(one.hosts)}" if one.hosts else ""
             ref = f" at {one.ref}" if one.ref else ""
-            note(f"{name}: from {one.source}{ref} to {self.display.short(self.shown_folder(name))}{hosts}")
+            # A wish without a name goes by its source.
+            folder = self.shown_folder("" if name == one.source else name).rstrip("/")
+            note(f"{name}: from {one.source}{ref} to {self.display.short(folder)}{hosts}")
         root = self.scope.root
         if self.values["json"] or not can_ask():
             raise PermissionDenied(

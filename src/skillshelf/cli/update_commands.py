@@ -35,6 +35,7 @@ from skillshelf.errors import (
     ConfigurationError,
     PermissionDenied,
     SkillError,
+    kind_of,
 )
 
 if TYPE_CHECKING:
@@ -70,8 +71,13 @@ def _update(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
     run.require_permitted(references_of(run, clean))
     if clean:
         run.require_vouched(clean)
+    status = DENIED if draft.refused else DONE
     for name, one in _newer(run, clean).items():
-        _draft_update(run, draft, name, clean[name], one)
+        if isinstance(one, SkillError):
+            status = status or kind_of(one).exit_status
+            draft.refused.append((name, str(one)))
+        else:
+            _draft_update(run, draft, name, clean[name], one)
     for name, found in edits.items():
         if name in draft.entries:
             draft.replaced.add(name)
@@ -80,18 +86,21 @@ def _update(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
             )
     consent = consent_to(run, draft.reviews)
     question = f"Update {', '.join(visible(name) for name in draft.entries)}"
-    return carry_out(run, draft, question, consent, refused=DENIED)
+    return carry_out(run, draft, question, consent, refused=status)
 
 
-def _newer(run: InstallRun, skills: Mapping[str, LockedSkill]) -> "dict[str, FetchedSkill | None]":
-    """Return what the sources of these skills have now; None for a skill that is the same."""
+def _newer(run: InstallRun, skills: Mapping[str, LockedSkill]) -> "dict[str, FetchedSkill | SkillError | None]":
+    """Return what the sources of these skills have now: None for a skill that is the same, an error if one fails."""
     from skillshelf.install.sources import locked_reference
 
     references = {name: locked_reference(skill, run.environment, run.scope) for name, skill in skills.items()}
-    found: dict[str, FetchedSkill | None] = {}
+    found: dict[str, FetchedSkill | SkillError | None] = {}
     with run.sources([*references.values()], f"Asking the sources of {plural(len(skills), 'skill')}") as reader:
         for name, reference in references.items():
-            found[name] = reader.newer(name, reference, skills[name])
+            try:
+                found[name] = reader.newer(name, reference, skills[name])
+            except SkillError as error:
+                found[name] = error
     return found
 
 
