@@ -40,7 +40,9 @@ def test_a_kill_at_a_rename_leaves_the_state_before_or_after(tmp_path: Path, kin
 @pytest.mark.parametrize("what", STEPS)
 @pytest.mark.parametrize("kind", SCOPES)
 @pytest.mark.parametrize(("call", "error"), [("write", "ENOSPC"), ("fsync", "EIO"), ("renameat", "EROFS")])
-def test_a_disk_that_fails_leaves_the_state_before_or_after(tmp_path: Path, kind: str, what: str, call: str, error: str) -> None:
+def test_a_disk_that_fails_leaves_the_state_before_or_after(
+    tmp_path: Path, kind: str, what: str, call: str, error: str
+) -> None:
     _require_strace()
     kills = Kills(tmp_path, kind, what)
     for number in (2, 5):

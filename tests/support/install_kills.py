@@ -117,7 +117,9 @@ class Kills:
 
     def by_strace(self, place: Path, call: str, number: int) -> bool:
         """Kill the process at the system call of a name and a number; return whether it came so far."""
-        return self._traced(place, call, f"signal=KILL:when={number}") not in (0, 1, 2)
+        status = self._traced(place, call, f"signal=KILL:when={number}")
+        assert status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), f"the process failed: {status}"
+        return status != 0
 
     def by_failure(self, place: Path, call: str, number: int, error: str) -> bool:
         """Let a system call fail and all of its name that follow for a while; return whether the process failed."""

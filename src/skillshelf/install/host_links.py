@@ -79,12 +79,20 @@ class _Engine:
     def follow(self, names: Sequence[str]) -> LinkPlan:
         """Bring what is recorded up to date, then make what is missing."""
         wanted = [self._wanted(name) for name in names]
-        plan = self._updates(wanted)
+        plan = _joined(LinkPlan(refused=tuple(self._unknown(names))), self._updates(wanted))
         carry_out(plan.changes, self.environment)
+        records = self._records()
         for one in wanted:
-            if one.folder is not None and (missing := self._unserved(one)):
+            if one.folder is not None and (missing := _unserved(one, records.get(one.name, ()))):
                 plan = _joined(plan, self._linked(one, missing))
         return plan
+
+    def _unknown(self, names: Sequence[str]) -> Iterator[LinkRefusal]:
+        """Yield the hosts of a lock that this version does not know."""
+        for name in names:
+            for host in self.skills[name].hosts if name in self.skills else ():
+                if host not in HOSTS:
+                    yield LinkRefusal(name, host, "this version of skillshelf does not know this host")
 
     def _wanted(self, name: str) -> _Wanted:
         skill = self.skills.get(name)
@@ -97,15 +105,14 @@ class _Engine:
         default = place_of(f"{home}/{_DEFAULT}/{name}") if home is not None and not hosts else None
         return _Wanted(name, self.store.path_of(skill.tree), skill.tree, hosts, default)
 
-    def _records(self, name: str) -> Iterator[LinkRecord]:
-        """Yield the records of the links and copies of an installed skill, of whichever tree."""
+    def _records(self) -> dict[str, list[LinkRecord]]:
+        """Return the records of the links and copies of installed skills by name, of whichever tree."""
+        found: dict[str, list[LinkRecord]] = {}
         for record in read_records(self.environment):
-            if (
-                os.path.basename(record.path) == name
-                and record.source is not None
-                and self._is_own(record.source, name)
-            ):
-                yield record
+            name = os.path.basename(record.path)
+            if record.source is not None and self._is_own(record.source, name):
+                found.setdefault(name, []).append(record)
+        return found
 
     def _is_own(self, source: str, name: str) -> bool:
         if self.scope.skills_folder is not None:
@@ -118,8 +125,9 @@ class _Engine:
         """Return what becomes of the links and copies that are there."""
         actions: list[LinkAction] = []
         refused: list[LinkRefusal] = []
+        records = self._records()
         for one in wanted:
-            for record in self._records(one.name):
+            for record in records.get(one.name, ()):
                 change = self._change(one, record)
                 if change is None:
                     continue
@@ -159,14 +167,6 @@ class _Engine:
 
     # What is missing
 
-    def _unserved(self, wanted: _Wanted) -> tuple[str, ...]:
-        """Return the hosts for which nothing is recorded; an empty text stands for the default link of the user."""
-        records = list(self._records(wanted.name))
-        served = {host for record in records for host in record.hosts}
-        if wanted.default is not None and not any(record.path == wanted.default for record in records):
-            return ("",)
-        return tuple(host for host in wanted.hosts if host not in served)
-
     def _linked(self, wanted: _Wanted, hosts: Sequence[str]) -> LinkPlan:
         """Make the links or copies that some hosts lack; what a host does not see then is taken back."""
         if hosts == ("",):
@@ -201,6 +201,14 @@ class _Engine:
         change = LinkChange(path, None, record)
         carry_out([change], self.environment)
         return LinkPlan((LinkAction("link", wanted.name, "", folder, path, "", change),))
+
+
+def _unserved(wanted: _Wanted, records: Sequence[LinkRecord]) -> tuple[str, ...]:
+    """Return the hosts for which nothing is recorded; an empty text stands for the default link of the user."""
+    served = {host for record in records for host in record.hosts}
+    if wanted.default is not None and not any(record.path == wanted.default for record in records):
+        return ("",)
+    return tuple(host for host in wanted.hosts if host not in served)
 
 
 def _joined(one: LinkPlan, other: LinkPlan) -> LinkPlan:
