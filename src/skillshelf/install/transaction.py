@@ -260,7 +260,7 @@ def _carry_out(target: _Target, opened: OpenScope, environment: Environment, for
             before = _keep_present(opened, target.label)
             pending = _pending_for(target, opened, steps, copies)
             _run(pending, target, opened, contents, store, before)
-            notes = [line for line in (_attributes_note(steps, scope),) if line]
+            notes = [line for line in (_attributes_note(steps, target, scope),) if line]
     number = pending.number if pending is not None else current or 0
     done, is_complete = follow_lock(scope, environment, _followed(target), target.skills or {})
     _finish(pending or read_pending(scope.history), opened, is_complete=is_complete)
@@ -473,10 +473,12 @@ def _attributes(target: _Target, opened: OpenScope) -> bytes | None:
     return with_attributes(before or b"", added, [name for name in target.names if name not in skills])
 
 
-def _attributes_note(steps: Sequence[FileStep], scope: InstallScope) -> str:
+def _attributes_note(steps: Sequence[FileStep], target: _Target, scope: InstallScope) -> str:
     """Say that `.gitattributes` was changed."""
     if not any(step.path == _attributes_path(scope) for step in steps):
         return ""
+    if not any(name in (target.skills or {}) for name in target.names):
+        return f"changed {ATTRIBUTES_FILE}: took out the lines about what was removed"
     return f"changed {ATTRIBUTES_FILE}: git leaves the line ends of installed skills alone"
 
 
