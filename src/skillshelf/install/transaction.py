@@ -395,6 +395,7 @@ def _copy_steps(target: _Target, opened: OpenScope, store: Store, force: Collect
         return []
     folder = opened.skills()
     steps = []
+    known: dict[str, list[str]] | None = None
     for name in target.names:
         wanted = target.skills.get(name) if target.skills is not None else None
         tree = wanted.tree if wanted is not None else None
@@ -403,19 +404,27 @@ def _copy_steps(target: _Target, opened: OpenScope, store: Store, force: Collect
             steps += [CopyStep(name, False, tree)] if tree is not None else []
         elif tree is None or tree not in (found.digest, tree_without_bytecode(found)):
             if name not in force:
-                _require_own(name, found, opened, store)
+                known = _known_trees(opened) if known is None else known
+                _require_own(name, found, known.get(name, []), opened.scope, store)
             steps.append(CopyStep(name, True, tree))
     return steps
 
 
-def _require_own(name: str, found: SkillTree, opened: OpenScope, store: Store) -> None:
-    """Raise unless a folder is what we put there: the tree of the lock, or of a generation."""
+def _known_trees(opened: OpenScope) -> dict[str, list[str]]:
+    """Return the trees that we put into the folder of each skill: that of the lock first, then of generations."""
     skills, _ = _present(opened)
-    trees = [skills[name].tree] if skills is not None and name in skills else []
-    trees += [one.skills[name].tree for one in generations(opened.scope) if name in one.skills]
+    known: dict[str, list[str]] = {}
+    for locked in (skills or {}, *(one.skills for one in generations(opened.scope))):
+        for name, skill in locked.items():
+            known.setdefault(name, []).append(skill.tree)
+    return known
+
+
+def _require_own(name: str, found: SkillTree, trees: Sequence[str], scope: InstallScope, store: Store) -> None:
+    """Raise unless a folder is what we put there."""
     if found.digest is not None and {found.digest, tree_without_bytecode(found)} & {*trees}:
         return
-    path = f"{opened.scope.skills_folder}/{name}"
+    path = f"{scope.skills_folder}/{name}"
     if not trees:
         raise SourceRefused("occupied", f"{path} is there, and skillshelf did not install it; move it away")
     raise SkillChanged(name, _differences(trees[0], found, store) or (path,))
