@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from support.install_kills import CALLS, SCOPES, STEPS, Kills
+from support.install_kills import CALLS, SCOPES, STEPS, Kills, load_modules
 
 
 def at_every(kills: Kills, call: str) -> int:
@@ -33,10 +33,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=time.time_ns())
     parser.add_argument("--no-strace", action="store_true")
     parser.add_argument("--through", choices=("functions", "commands"), default="commands")
+    parser.add_argument("--only", action="append", metavar="SCOPE:OPERATION", help="such as user:add; may be repeated")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     print(f"seed {options.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        load_modules(Path(folder), options.through)
     pairs = [(kind, what) for kind in SCOPES for what in STEPS]
+    pairs = [(kind, what) for kind, what in pairs if not options.only or f"{kind}:{what}" in options.only]
     for kind, what in pairs:
         with tempfile.TemporaryDirectory() as folder:
             kills = Kills(Path(folder), kind, what, through=options.through)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -152,6 +154,18 @@ class Kills:
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         return os.WIFSIGNALED(status)
+
+
+def load_modules(work: Path, through: str) -> None:
+    """Do everything once in this process, so that children need not load what it takes."""
+    for kind in SCOPES:
+        folder = work / kind
+        (folder / "home").mkdir(parents=True)
+        (folder / "repo" / ".git").mkdir(parents=True)
+        install_driver.write_sources(str(folder), "one")
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            for what in ("add", "recover", "rollback"):
+                install_driver.main(str(folder), kind, what, through)
 
 
 def in_child(function: Callable[[], object]) -> int:

@@ -80,6 +80,7 @@ class _Engine:
         """Bring what is recorded up to date, then make what is missing."""
         wanted = [self._wanted(name) for name in names]
         plan = _joined(LinkPlan(refused=tuple(self._unknown(names))), self._updates(wanted))
+        # One change for all of them: each writes the file of records several times.
         carry_out(plan.changes, self.environment)
         records = self._records()
         for one in wanted:
@@ -127,6 +128,10 @@ class _Engine:
         refused: list[LinkRefusal] = []
         records = self._records()
         for one in wanted:
+            if one.default is not None and one.default not in [record.path for record in records.get(one.name, ())]:
+                made = _default_link(one)
+                actions += [made] if isinstance(made, LinkAction) else []
+                refused += [made] if isinstance(made, LinkRefusal) else []
             for record in records.get(one.name, ()):
                 change = self._change(one, record)
                 if change is None:
@@ -169,8 +174,6 @@ class _Engine:
 
     def _linked(self, wanted: _Wanted, hosts: Sequence[str]) -> LinkPlan:
         """Make the links or copies that some hosts lack; what a host does not see then is taken back."""
-        if hosts == ("",):
-            return self._default_link(wanted)
         survey = take_survey(self.environment, list(HOSTS), path=f"{wanted.folder}/{SKILL_FILE}")
         found = survey.by_path.get(f"{wanted.folder}/{SKILL_FILE}")
         if found is None or found.problem:
@@ -191,23 +194,19 @@ class _Engine:
         plan, _ = apply_plan(plan_links([[found]], hosts, survey), survey)
         return plan
 
-    def _default_link(self, wanted: _Wanted) -> LinkPlan:
-        """Link a skill of the user where most hosts look."""
-        path, folder = wanted.default or "", wanted.folder or ""
-        if files.kind_at(path) is not None:
-            reason = f"{path} is there, and skillshelf did not make it"
-            return LinkPlan(refused=(LinkRefusal(wanted.name, "", reason, path),))
-        record = LinkRecord(path, "link", folder, target=os.path.relpath(folder, os.path.dirname(path)))
-        change = LinkChange(path, None, record)
-        carry_out([change], self.environment)
-        return LinkPlan((LinkAction("link", wanted.name, "", folder, path, "", change),))
+
+def _default_link(wanted: _Wanted) -> LinkAction | LinkRefusal:
+    """Return the link of a skill of the user where most hosts look."""
+    path, folder = wanted.default or "", wanted.folder or ""
+    if files.kind_at(path) is not None:
+        return LinkRefusal(wanted.name, "", f"{path} is there, and skillshelf did not make it", path)
+    record = LinkRecord(path, "link", folder, target=os.path.relpath(folder, os.path.dirname(path)))
+    return LinkAction("link", wanted.name, "", folder, path, "", LinkChange(path, None, record))
 
 
 def _unserved(wanted: _Wanted, records: Sequence[LinkRecord]) -> tuple[str, ...]:
-    """Return the hosts for which nothing is recorded; an empty text stands for the default link of the user."""
+    """Return the hosts for which nothing is recorded."""
     served = {host for record in records for host in record.hosts}
-    if wanted.default is not None and not any(record.path == wanted.default for record in records):
-        return ("",)
     return tuple(host for host in wanted.hosts if host not in served)
 
 
