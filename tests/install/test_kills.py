@@ -20,7 +20,7 @@ RANDOM_KILLS = 6
 @pytest.mark.parametrize("what", STEPS)
 @pytest.mark.parametrize("kind", SCOPES)
 def test_a_kill_at_a_random_moment_leaves_the_state_before_or_after(tmp_path: Path, kind: str, what: str) -> None:
-    kills, chance = Kills(tmp_path, kind, what), random.Random(f"{kind} {what}")
+    kills, chance = Kills(tmp_path, kind, what, through="commands"), random.Random(f"{kind} {what}")
     for _ in range(RANDOM_KILLS):
         kills.run(partial(kills.at_random, seconds=chance.uniform(0, kills.seconds)))
     assert sum(kills.count.values()) == RANDOM_KILLS

@@ -1,10 +1,11 @@
-"""Change installed skills in a process of its own, which tests kill: `install_driver.py FOLDER SCOPE WHAT`.
+"""Change installed skills in a process of its own, which tests kill: `install_driver.py FOLDER SCOPE WHAT [THROUGH]`.
 
-FOLDER holds `home` and `repo`. WHAT is `add`, `update`, `remove`,
-`rollback` or `recover`.
+FOLDER holds `home` and `repo`, and for commands `src` with the skills to install. THROUGH is `functions` or `commands`.
+WHAT is `add`, `update`, `remove`, `rollback` or `recover`.
 """
 
 import sys
+from pathlib import Path
 
 from skillshelf.catalog.lock import LockedSkill
 from skillshelf.catalog.source import ExecutableFile
@@ -41,8 +42,37 @@ def changes(version: str) -> list[SkillChange]:
     return [SkillChange(name, locked(name, version), Wish(f"./{name}", name=name, hosts=HOSTS)) for name in NAMES]
 
 
-def main(folder: str, kind: str, what: str) -> None:
-    """Do one thing."""
+def write_sources(folder: str, version: str) -> None:
+    """Write the folders that commands install skills from."""
+    for name in NAMES:
+        for path, data in contents(name, version).items():
+            file = Path(folder, "src", name, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+            file.chmod(0o755 if isinstance(data, ExecutableFile) else 0o644)
+
+
+def command(folder: str, kind: str, what: str) -> list[str]:
+    """Return the words of the command that does one thing."""
+    words = {
+        "add": ["add", f"{folder}/src", "--skill", ",".join(NAMES), "--host", ",".join(HOSTS)],
+        "update": ["update"],
+        "remove": ["remove", *NAMES],
+        "rollback": ["rollback"],
+        "recover": ["verify"],
+    }[what]
+    places = ["--cwd", f"{folder}/repo", "--home", f"{folder}/home"]
+    return [*words, *places, *(["--user"] if kind == "user" else []), *(["--yes"] if what != "recover" else [])]
+
+
+def main(folder: str, kind: str, what: str, through: str = "functions") -> None:
+    """Do one thing; a command that fails ends the process with its status."""
+    if through == "commands":
+        from skillshelf.cli.main import main as run_command
+
+        if status := run_command(command(folder, kind, what)):
+            raise SystemExit(status)
+        return
     environment = make_environment(f"{folder}/repo", f"{folder}/home", {})
     scope = scope_of(environment, user=kind == "user")
     recover(scope, environment)

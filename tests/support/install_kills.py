@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +37,16 @@ CALLS = ("rename", "renameat", "renameat2", "fsync", "write", "unlink", "unlinka
 """The system calls at which a process is killed; strace counts each of them by itself."""
 
 
-def prepare(folder: Path, kind: str, what: str) -> None:
+def prepare(folder: Path, kind: str, what: str, through: str) -> None:
     """Make a machine on which an operation can be done."""
     (folder / "home").mkdir(parents=True)
     (folder / "repo" / ".git").mkdir(parents=True)
     # A file of each kind that an install adds to.
     (folder / "repo" / "skillshelf.toml").write_text("# ours\n[skills]\ndisabled = []  # none\n")
+    install_driver.write_sources(str(folder), "one")
     for step in STEPS[what]:
-        install_driver.main(str(folder), kind, step)
+        assert in_child(partial(install_driver.main, str(folder), kind, step, through)) == 0
+        install_driver.write_sources(str(folder), "two")
 
 
 def snapshot(folder: Path, kind: str) -> dict[str, Any]:
@@ -86,19 +91,22 @@ def problems(folder: Path, kind: str) -> Iterator[str]:
 class Kills:
     """The states before and after one operation, and the count of kills that ended in each."""
 
-    def __init__(self, work: Path, kind: str, what: str) -> None:
-        self.work, self.kind, self.what = work, kind, what
+    def __init__(self, work: Path, kind: str, what: str, *, through: str = "functions") -> None:
+        self.work, self.kind, self.what, self.through = work, kind, what, through
         # Each run has the same paths: records name them, and so do the digests of projects.
         self.start, self.place = work / "start", work / "machine"
-        prepare(self.place, kind, what)
+        prepare(self.place, kind, what, through)
         shutil.copytree(self.place, self.start, symlinks=True)
         self.before = snapshot(self.place, kind)
         began = time.monotonic()
-        assert in_child(lambda: install_driver.main(str(self.place), kind, what)) == 0
+        assert in_child(partial(self._do, what)) == 0
         self.seconds = time.monotonic() - began
         self.after = snapshot(self.place, kind)
         self.count = {"before": 0, "after": 0, "survived": 0}
         assert self.before != self.after
+
+    def _do(self, what: str) -> None:
+        install_driver.main(str(self.place), self.kind, what, self.through)
 
     def run(self, kill: Callable[[Path], bool]) -> None:
         """Kill one run, recover, and compare; `kill` returns whether the process was killed."""
@@ -106,7 +114,7 @@ class Kills:
         shutil.rmtree(place)
         shutil.copytree(self.start, place, symlinks=True)
         killed = kill(place)
-        assert in_child(lambda: install_driver.main(str(place), self.kind, "recover")) == 0
+        assert in_child(partial(self._do, "recover")) == 0
         now = snapshot(place, self.kind)
         state = "before" if now == self.before else "after" if now == self.after else "between"
         wrong = [*problems(place, self.kind)]
@@ -117,7 +125,9 @@ class Kills:
 
     def by_strace(self, place: Path, call: str, number: int) -> bool:
         """Kill the process at the system call of a name and a number; return whether it came so far."""
-        return self._traced(place, call, f"signal=KILL:when={number}") not in (0, 1, 2)
+        status = self._traced(place, call, f"signal=KILL:when={number}")
+        assert status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), f"the process failed: {status}"
+        return status != 0
 
     def by_failure(self, place: Path, call: str, number: int, error: str) -> bool:
         """Let a system call fail and all of its name that follow for a while; return whether the process failed."""
@@ -125,7 +135,7 @@ class Kills:
 
     def _traced(self, place: Path, call: str, injected: str) -> int:
         inject = f"--inject=?{call}:{injected}"
-        driver = [sys.executable, install_driver.__file__, str(place), self.kind, self.what]
+        driver = [sys.executable, install_driver.__file__, str(place), self.kind, self.what, self.through]
         ended = subprocess.run(
             ["strace", "-f", "-o", "/dev/null", f"--trace=?{call}", inject, *driver],
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -139,11 +149,23 @@ class Kills:
         """Kill the process after a time."""
         child = os.fork()
         if child == 0:
-            _quiet(lambda: install_driver.main(str(place), self.kind, self.what))
+            _quiet(partial(self._do, self.what))
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         return os.WIFSIGNALED(status)
+
+
+def load_modules(work: Path, through: str) -> None:
+    """Do everything once in this process, so that children need not load what it takes."""
+    for kind in SCOPES:
+        folder = work / kind
+        (folder / "home").mkdir(parents=True)
+        (folder / "repo" / ".git").mkdir(parents=True)
+        install_driver.write_sources(str(folder), "one")
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            for what in ("add", "recover", "rollback"):
+                install_driver.main(str(folder), kind, what, through)
 
 
 def in_child(function: Callable[[], object]) -> int:
@@ -156,8 +178,11 @@ def in_child(function: Callable[[], object]) -> int:
 
 def _quiet(function: Callable[[], object]) -> None:
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for descriptor in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         function()
         os._exit(0)
+    except SystemExit as end:
+        os._exit(int(end.code or 0))
     except BaseException:
-        os._exit(1)
+        os._exit(70)

@@ -277,10 +277,12 @@ def store_folder(
 ) -> None:
     """Create a read-only folder with these files by one rename, after everything in it is on the disk.
 
-    A folder that is there is replaced. `beside` is the end of the name of a file by the folder, and its bytes.
+    A folder that is there is replaced; one that another process stores meanwhile has the same files, and stays.
+    `beside` is the end of the name of a file by the folder, and its bytes.
     """
     parent, token = os.path.dirname(path), f"{os.getpid()}-{os.urandom(4).hex()}"
     make_own_folder(parent)
+    is_replaced = kind_at(path) is not None
     # Beside the folders of digests, where nobody looks for one.
     temporary, aside = (f"{os.path.dirname(parent)}/.{kind}-{token}" for kind in ("new", "removed"))
     try:
@@ -295,18 +297,30 @@ def store_folder(
             os.chmod(to_system(inner), 0o555 if folder else 0o755)
             sync_folder(inner)
         replace_file(path + beside[0], beside[1], mode=0o444)
-        if kind_at(path) is not None:
+        if is_replaced:
             os.chmod(to_system(path), 0o700)
             os.rename(to_system(path), to_system(aside))
-        os.rename(to_system(temporary), to_system(path))
-        os.chmod(to_system(path), 0o555)
-        sync_folder(parent)
+        if _took_place(temporary, path):
+            os.chmod(to_system(path), 0o555)
+            sync_folder(parent)
     except OSError:
         with suppress(OSError):
             remove_tree(temporary)
         raise
     if kind_at(aside) is not None:
         remove_tree(aside)
+
+
+def _took_place(temporary: str, path: str) -> bool:
+    """Rename a new folder to its place; return False if another process was faster, and remove it then."""
+    try:
+        os.rename(to_system(temporary), to_system(path))
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        remove_tree(temporary)
+        return False
+    return True
 
 
 def _folder_ends(relative: str) -> Iterator[int]:

@@ -79,12 +79,21 @@ class _Engine:
     def follow(self, names: Sequence[str]) -> LinkPlan:
         """Bring what is recorded up to date, then make what is missing."""
         wanted = [self._wanted(name) for name in names]
-        plan = self._updates(wanted)
+        plan = _joined(LinkPlan(refused=tuple(self._unknown(names))), self._updates(wanted))
+        # One change for all of them: each writes the file of records several times.
         carry_out(plan.changes, self.environment)
+        records = self._records()
         for one in wanted:
-            if one.folder is not None and (missing := self._unserved(one)):
+            if one.folder is not None and (missing := _unserved(one, records.get(one.name, ()))):
                 plan = _joined(plan, self._linked(one, missing))
         return plan
+
+    def _unknown(self, names: Sequence[str]) -> Iterator[LinkRefusal]:
+        """Yield the hosts of a lock that this version does not know."""
+        for name in names:
+            for host in self.skills[name].hosts if name in self.skills else ():
+                if host not in HOSTS:
+                    yield LinkRefusal(name, host, "this version of skillshelf does not know this host")
 
     def _wanted(self, name: str) -> _Wanted:
         skill = self.skills.get(name)
@@ -97,15 +106,14 @@ class _Engine:
         default = place_of(f"{home}/{_DEFAULT}/{name}") if home is not None and not hosts else None
         return _Wanted(name, self.store.path_of(skill.tree), skill.tree, hosts, default)
 
-    def _records(self, name: str) -> Iterator[LinkRecord]:
-        """Yield the records of the links and copies of an installed skill, of whichever tree."""
+    def _records(self) -> dict[str, list[LinkRecord]]:
+        """Return the records of the links and copies of installed skills by name, of whichever tree."""
+        found: dict[str, list[LinkRecord]] = {}
         for record in read_records(self.environment):
-            if (
-                os.path.basename(record.path) == name
-                and record.source is not None
-                and self._is_own(record.source, name)
-            ):
-                yield record
+            name = os.path.basename(record.path)
+            if record.source is not None and self._is_own(record.source, name):
+                found.setdefault(name, []).append(record)
+        return found
 
     def _is_own(self, source: str, name: str) -> bool:
         if self.scope.skills_folder is not None:
@@ -118,8 +126,13 @@ class _Engine:
         """Return what becomes of the links and copies that are there."""
         actions: list[LinkAction] = []
         refused: list[LinkRefusal] = []
+        records = self._records()
         for one in wanted:
-            for record in self._records(one.name):
+            if one.default is not None and one.default not in [record.path for record in records.get(one.name, ())]:
+                made = _default_link(one)
+                actions += [made] if isinstance(made, LinkAction) else []
+                refused += [made] if isinstance(made, LinkRefusal) else []
+            for record in records.get(one.name, ()):
                 change = self._change(one, record)
                 if change is None:
                     continue
@@ -159,18 +172,8 @@ class _Engine:
 
     # What is missing
 
-    def _unserved(self, wanted: _Wanted) -> tuple[str, ...]:
-        """Return the hosts for which nothing is recorded; an empty text stands for the default link of the user."""
-        records = list(self._records(wanted.name))
-        served = {host for record in records for host in record.hosts}
-        if wanted.default is not None and not any(record.path == wanted.default for record in records):
-            return ("",)
-        return tuple(host for host in wanted.hosts if host not in served)
-
     def _linked(self, wanted: _Wanted, hosts: Sequence[str]) -> LinkPlan:
         """Make the links or copies that some hosts lack; what a host does not see then is taken back."""
-        if hosts == ("",):
-            return self._default_link(wanted)
         survey = take_survey(self.environment, list(HOSTS), path=f"{wanted.folder}/{SKILL_FILE}")
         found = survey.by_path.get(f"{wanted.folder}/{SKILL_FILE}")
         if found is None or found.problem:
@@ -191,16 +194,20 @@ class _Engine:
         plan, _ = apply_plan(plan_links([[found]], hosts, survey), survey)
         return plan
 
-    def _default_link(self, wanted: _Wanted) -> LinkPlan:
-        """Link a skill of the user where most hosts look."""
-        path, folder = wanted.default or "", wanted.folder or ""
-        if files.kind_at(path) is not None:
-            reason = f"{path} is there, and skillshelf did not make it"
-            return LinkPlan(refused=(LinkRefusal(wanted.name, "", reason, path),))
-        record = LinkRecord(path, "link", folder, target=os.path.relpath(folder, os.path.dirname(path)))
-        change = LinkChange(path, None, record)
-        carry_out([change], self.environment)
-        return LinkPlan((LinkAction("link", wanted.name, "", folder, path, "", change),))
+
+def _default_link(wanted: _Wanted) -> LinkAction | LinkRefusal:
+    """Return the link of a skill of the user where most hosts look."""
+    path, folder = wanted.default or "", wanted.folder or ""
+    if files.kind_at(path) is not None:
+        return LinkRefusal(wanted.name, "", f"{path} is there, and skillshelf did not make it", path)
+    record = LinkRecord(path, "link", folder, target=os.path.relpath(folder, os.path.dirname(path)))
+    return LinkAction("link", wanted.name, "", folder, path, "", LinkChange(path, None, record))
+
+
+def _unserved(wanted: _Wanted, records: Sequence[LinkRecord]) -> tuple[str, ...]:
+    """Return the hosts for which nothing is recorded."""
+    served = {host for record in records for host in record.hosts}
+    return tuple(host for host in wanted.hosts if host not in served)
 
 
 def _joined(one: LinkPlan, other: LinkPlan) -> LinkPlan:

@@ -260,7 +260,7 @@ def _carry_out(target: _Target, opened: OpenScope, environment: Environment, for
             before = _keep_present(opened, target.label)
             pending = _pending_for(target, opened, steps, copies)
             _run(pending, target, opened, contents, store, before)
-            notes = [line for line in (_attributes_note(steps, scope),) if line]
+            notes = [line for line in (_attributes_note(steps, target, scope),) if line]
     number = pending.number if pending is not None else current or 0
     done, is_complete = follow_lock(scope, environment, _followed(target), target.skills or {})
     _finish(pending or read_pending(scope.history), opened, is_complete=is_complete)
@@ -395,6 +395,7 @@ def _copy_steps(target: _Target, opened: OpenScope, store: Store, force: Collect
         return []
     folder = opened.skills()
     steps = []
+    known: dict[str, list[str]] | None = None
     for name in target.names:
         wanted = target.skills.get(name) if target.skills is not None else None
         tree = wanted.tree if wanted is not None else None
@@ -403,19 +404,27 @@ def _copy_steps(target: _Target, opened: OpenScope, store: Store, force: Collect
             steps += [CopyStep(name, False, tree)] if tree is not None else []
         elif tree is None or tree not in (found.digest, tree_without_bytecode(found)):
             if name not in force:
-                _require_own(name, found, opened, store)
+                known = _known_trees(opened) if known is None else known
+                _require_own(name, found, known.get(name, []), opened.scope, store)
             steps.append(CopyStep(name, True, tree))
     return steps
 
 
-def _require_own(name: str, found: SkillTree, opened: OpenScope, store: Store) -> None:
-    """Raise unless a folder is what we put there: the tree of the lock, or of a generation."""
+def _known_trees(opened: OpenScope) -> dict[str, list[str]]:
+    """Return the trees that we put into the folder of each skill: that of the lock first, then of generations."""
     skills, _ = _present(opened)
-    trees = [skills[name].tree] if skills is not None and name in skills else []
-    trees += [one.skills[name].tree for one in generations(opened.scope) if name in one.skills]
+    known: dict[str, list[str]] = {}
+    for locked in (skills or {}, *(one.skills for one in generations(opened.scope))):
+        for name, skill in locked.items():
+            known.setdefault(name, []).append(skill.tree)
+    return known
+
+
+def _require_own(name: str, found: SkillTree, trees: Sequence[str], scope: InstallScope, store: Store) -> None:
+    """Raise unless a folder is what we put there."""
     if found.digest is not None and {found.digest, tree_without_bytecode(found)} & {*trees}:
         return
-    path = f"{opened.scope.skills_folder}/{name}"
+    path = f"{scope.skills_folder}/{name}"
     if not trees:
         raise SourceRefused("occupied", f"{path} is there, and skillshelf did not install it; move it away")
     raise SkillChanged(name, _differences(trees[0], found, store) or (path,))
@@ -473,10 +482,12 @@ def _attributes(target: _Target, opened: OpenScope) -> bytes | None:
     return with_attributes(before or b"", added, [name for name in target.names if name not in skills])
 
 
-def _attributes_note(steps: Sequence[FileStep], scope: InstallScope) -> str:
+def _attributes_note(steps: Sequence[FileStep], target: _Target, scope: InstallScope) -> str:
     """Say that `.gitattributes` was changed."""
     if not any(step.path == _attributes_path(scope) for step in steps):
         return ""
+    if not any(name in (target.skills or {}) for name in target.names):
+        return f"changed {ATTRIBUTES_FILE}: took out the lines about what was removed"
     return f"changed {ATTRIBUTES_FILE}: git leaves the line ends of installed skills alone"
 
 

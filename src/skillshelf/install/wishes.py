@@ -76,8 +76,12 @@ def with_wishes(data: bytes, wishes: Sequence[Wish], path: str) -> bytes:
         raise SkillError(f"{path}: {error}; change its [[install]] tables by hand") from None
     changed = after.encode()
     # A library that edits text may be wrong about it: nothing else in the file may have changed.
-    others = [{key: value for key, value in tomllib.loads(one).items() if key != _KEY} for one in (text, after)]
-    if others[0] != others[1] or sorted(wishes_in(changed, path), key=str) != sorted(wishes, key=str):
+    try:
+        others = [{key: value for key, value in tomllib.loads(one).items() if key != _KEY} for one in (text, after)]
+        is_right = others[0] == others[1] and sorted(wishes_in(changed, path), key=str) == sorted(wishes, key=str)
+    except (ValueError, ConfigurationError):
+        is_right = False
+    if not is_right:
         raise SkillError(f"{path}: its [[install]] tables cannot be changed; change them by hand")
     if len(changed) > CONFIG_BYTES:
         raise SkillError(f"{path} would have more than {CONFIG_BYTES} bytes")
