@@ -480,7 +480,7 @@ def _streamed() -> bytes:
 
 def _by_tarfile(format: int, *names: str) -> bytes:  # noqa: A002
     made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz", format=format) as archive:
+    with tarfile.open(fileobj=made, mode="w:gz", format=format, encoding="utf-8") as archive:
         for name in names:
             about = tarfile.TarInfo(name)
             about.size, about.mtime = len(SKILL), 1.5 if format == tarfile.PAX_FORMAT else 1

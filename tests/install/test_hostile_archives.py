@@ -68,7 +68,7 @@ def elsewhere(data: bytes, kind: ArchiveKind) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             return {name.removeprefix("./"): archive.read(name) for name in names}
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+    with tarfile.open(fileobj=io.BytesIO(data), encoding="utf-8") as tar:
         files = {one.name.removeprefix("./"): tar.extractfile(one) for one in tar if not one.isdir()}
         return {name: file.read() for name, file in files.items() if file is not None}
 
