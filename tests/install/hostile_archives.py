@@ -396,6 +396,15 @@ HOSTILE: list[Hostile] = [
         "trailing-data",
         lambda: tar_of(end=b"\0" * 1024 + tar_block(b"evil.sh", b"x")),
     ),
+    Hostile(
+        "tar prefix of another format",
+        "tar.gz",
+        "header-mismatch",
+        lambda: tar_of(tar_block(b"evil", prefix=b"a", magic=b"ustar  \0")),
+    ),
+    Hostile(
+        "tar of no known format", "tar.gz", "header-mismatch", lambda: tar_of(tar_block(b"a", magic=b"evil\0\0\0\0"))
+    ),
     Hostile("tar prefix outside", "tar.gz", "path-escape", lambda: tar_of(tar_block(b"evil", prefix=b".."))),
     Hostile("gzip of several members", "tar.gz", "gzip-members", _members),
     Hostile("gzip with bytes after it", "tar.gz", "trailing-data", lambda: tar_of() + b"evil"),
@@ -471,7 +480,7 @@ def _streamed() -> bytes:
 
 def _by_tarfile(format: int, *names: str) -> bytes:  # noqa: A002
     made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz", format=format) as archive:
+    with tarfile.open(fileobj=made, mode="w:gz", format=format, encoding="utf-8") as archive:
         for name in names:
             about = tarfile.TarInfo(name)
             about.size, about.mtime = len(SKILL), 1.5 if format == tarfile.PAX_FORMAT else 1

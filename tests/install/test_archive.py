@@ -112,7 +112,8 @@ def test_a_folder_with_a_skill_is_that_skill_without_its_git(tmp_path: Path) -> 
     (tmp_path / "all/.git/hooks").mkdir(parents=True)
     (tmp_path / "all/deep/er").mkdir(parents=True)
     (tmp_path / "all/SKILL.md").write_bytes(SKILL)
-    (tmp_path / "all/deep/er/\u65e5\u672c\u8a9e").write_bytes(b"")
+    with open(os.path.join(os.fsencode(tmp_path), "all/deep/er/\u65e5\u672c\u8a9e".encode()), "wb"):
+        pass
     (tmp_path / "all/run.sh").write_bytes(b"x")
     (tmp_path / "all/run.sh").chmod(0o755)
     source = opened(tmp_path)

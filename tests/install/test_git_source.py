@@ -212,6 +212,16 @@ def test_a_repository_is_read_by_ssh(place: GitPlace) -> None:
     assert identity.publisher == "example.org"
 
 
+def test_a_program_that_git_leaves_behind_is_not_waited_for(place: GitPlace) -> None:
+    place.repository().commit(FILES)
+    place.serve_by_ssh()
+    program = place.folder / "home" / "ssh"
+    program.write_text(program.read_text().replace("#!/bin/sh\n", "#!/bin/sh\nsleep 4 >/dev/null &\n"))
+
+    source = place.source("git+ssh://git@example.org/skills.git#skills/pdf", seconds=2)
+    assert [entry.name for entry in source.list()] == ["pdf"]
+
+
 def test_a_redirect_is_not_followed(place: GitPlace, address: str) -> None:
     place.repository().commit(FILES)
     with serving_git(place.folder, redirect=address) as other, pytest.raises(SourceRefused, match="redirect"):

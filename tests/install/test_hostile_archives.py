@@ -1,14 +1,18 @@
 """Archives that attack whoever unpacks them are refused by name, and healthy ones beside them are unpacked."""
 
+import io
+import tarfile
 import time
+import zipfile
 from contextlib import suppress
+from random import Random
 
 import pytest
 from hostile_archives import HEALTHY, HOSTILE, Healthy, Hostile
 
 from skillshelf.catalog.source import ExecutableFile, SourceLimits
 from skillshelf.errors import SourceRefused
-from skillshelf.install.archive import unpack
+from skillshelf.install.archive import ArchiveKind, unpack
 
 
 @pytest.mark.parametrize("row", HOSTILE, ids=[row.name for row in HOSTILE])
@@ -42,6 +46,31 @@ def test_an_archive_cut_anywhere_or_with_any_byte_changed_breaks_nothing(row: He
             with suppress(SourceRefused):
                 unpack(data, SourceLimits(), kind=row.kind)
             assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_unpacked_is_what_another_program_would_unpack(seed: int) -> None:
+    random = Random(seed)
+    pool = [(row.kind, row.make()) for row in HEALTHY]
+    for _ in range(500):
+        kind, data = random.choice(pool)
+        changed = bytearray(data)
+        for _ in range(random.randint(1, 3)):
+            changed[random.randrange(len(changed))] = random.randrange(256)
+        with suppress(SourceRefused):
+            found = unpack(bytes(changed), SourceLimits(), kind=kind)
+            assert found == elsewhere(bytes(changed), kind)
+
+
+def elsewhere(data: bytes, kind: ArchiveKind) -> dict[str, bytes]:
+    """Return the files of an archive as the standard library reads it."""
+    if kind == "zip":
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            return {name.removeprefix("./"): archive.read(name) for name in names}
+    with tarfile.open(fileobj=io.BytesIO(data), encoding="utf-8") as tar:
+        files = {one.name.removeprefix("./"): tar.extractfile(one) for one in tar if not one.isdir()}
+        return {name: file.read() for name, file in files.items() if file is not None}
 
 
 def test_an_archive_that_takes_too_long_is_refused() -> None:

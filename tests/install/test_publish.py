@@ -215,6 +215,19 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_skills_that_are_published_at_the_same_time_are_all_in_the_index(tmp_path: Path) -> None:
+    texts = [TEXT.replace(b"name: deploy", b"name: s%d" % number) for number in range(12)]
+    threads = [threading.Thread(target=publish_to_site, args=({"SKILL.md": text}, str(tmp_path))) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    index = json.loads((tmp_path / ".well-known/agent-skills/index.json").read_bytes())
+    assert len(index["skills"]) == 12
+    assert [name for name in published_files(tmp_path) if name.endswith(".new")] == []
+
+
 # Registries ---------------------------------------------------------------------------------------
 
 
@@ -333,6 +346,16 @@ def test_publish_shows_the_skill_and_needs_an_answer(machine: Machine, run: Run)
     plan = json_output(run, "publish", "deploy", "--site", "public", "--yes", schema="publish")
     assert [(one["kind"], one["name"]) for one in plan["actions"]] == [("publish", "deploy")]
     assert (machine.repo / "public/.well-known/agent-skills/index.json").exists()
+
+
+def test_a_text_that_others_cannot_read_is_named(machine: Machine, run: Run) -> None:
+    text = "---\nname: deploy\ndescription: Deploys. Use when asked to: deploy.\n---\n# Deploy\n"
+    write_skill(machine.repo / ".agents/skills", "deploy", text)
+
+    status, _, err = run("pack", "deploy")
+
+    assert status == 0
+    assert "yaml-colon" in err
 
 
 HARMFUL = "---\nname: deploy\ndescription: Deploys the shop. Use when a release is due.\n---\n# Deploy\n\n"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hostile_sites import (
+    ENTRY,
     HEALTHY_REGISTRIES,
     HEALTHY_SITES,
     HOSTILE_REGISTRIES,
@@ -29,7 +32,7 @@ from skillshelf.core.environment import Environment
 from skillshelf.errors import SkillError, SourceNotFound, SourceRefused, SourceUnreachable
 from skillshelf.install.oci import RegistrySource
 from skillshelf.install.reference import SourceContext, parse_reference
-from skillshelf.install.well_known import SiteSource
+from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA, SiteSource
 
 pytestmark = pytest.mark.slow
 
@@ -119,6 +122,44 @@ def test_there_are_enough_hostile_places() -> None:
     cases = [*HOSTILE_SITES, *HOSTILE_REGISTRIES]
     assert len(cases) >= 120
     assert len({case.what for case in cases}) == len(cases)
+
+
+ODD: list[Any] = [None, True, -1, 1 << 70, 1.5, "", "x", "\0", "\ud800", "../x", [], {}, [[]], {"a": 1}, "a" * 5000]
+
+
+def mutated(value: Any, chance: Random) -> Any:
+    """Return a copy of a JSON value in which something somewhere is something else, or missing."""
+    copy = json.loads(json.dumps(value))
+    node = copy
+    while True:
+        key: Any = chance.choice(sorted(node)) if isinstance(node, dict) else chance.randrange(len(node))
+        if not isinstance(node[key], dict | list) or not node[key] or chance.random() < 0.3:
+            break
+        node = node[key]
+    if isinstance(node, dict) and chance.random() < 0.2:
+        del node[key]
+    else:
+        node[key] = chance.choice(ODD)
+    return copy
+
+
+def test_an_index_or_manifest_with_odd_values_is_one_line_of_error_or_read() -> None:
+    chance, seen = Random(21), set()
+    for number in range(300):
+        registry = Registry()
+        with Site() as site:
+            if number % 2:
+                registry.manifest = mutated(registry.manifest, chance)
+                registry.serve(site)
+                seen.add(outcome(registry_source(site)))
+            else:
+                site.offer(PAGE)
+                document = {"$schema": INDEX_SCHEMA, "skills": [ENTRY]}
+                site.routes[INDEX_PATH] = answer(json.dumps(mutated(document, chance)).encode())
+                with suppress(StopIteration):
+                    seen.add(outcome(site_source(site)))
+
+    assert {"ok", "index", "manifest", "digest", "schema", "layers", "name"} <= seen
 
 
 # Sites --------------------------------------------------------------------------------------------

@@ -81,8 +81,10 @@ class GitRepository:
                 continue
             entry = content if isinstance(content, GitEntry) else GitEntry("100644", content)
             written = "1" * 40 if entry.mode == "160000" else self.object("blob", entry.data)
-            entries.append((entry.mode, os.fsencode(top), written))
-        entries += [("40000", os.fsencode(name), self.tree_of(inside)) for name, inside in folders.items()]
+            entries.append((entry.mode, top.encode("utf-8", "surrogateescape"), written))
+        entries += [
+            ("40000", name.encode("utf-8", "surrogateescape"), self.tree_of(inside)) for name, inside in folders.items()
+        ]
         # Git sorts a folder as if its name ended with a slash.
         return self.tree(sorted(entries, key=lambda one: one[1] + (b"/" if one[0] == "40000" else b"")))
 

@@ -121,6 +121,7 @@ def _text(name: bytes) -> str:
 _ZIP_END = struct.Struct("<4s4H2LH")
 _ZIP_CENTRAL = struct.Struct("<4s6H3L5H2L")
 _ZIP_LOCAL = struct.Struct("<4s5H3L2H")
+_ZIP_VERSION = 63
 _UNIX = (3, 19)
 _ENCRYPTED, _DESCRIPTOR, _PATCHED, _STRONG, _UTF8, _MASKED = 0x1, 0x8, 0x20, 0x40, 0x800, 0x2000
 _UNICODE_PATH, _ZIP64, _AES = 0x7075, 0x0001, 0x9901
@@ -196,7 +197,7 @@ def _zip_directory_entry(data: bytes, at: int, end: int) -> tuple[_ZipEntry, int
     (
         _,
         made_by,
-        _,
+        version,
         flags,
         method,
         _,
@@ -222,7 +223,7 @@ def _zip_directory_entry(data: bytes, at: int, end: int) -> tuple[_ZipEntry, int
         raise _refused("zip64", entry.text, "uses the fields of archives over 4 GiB")
     if flags & (_ENCRYPTED | _STRONG | _MASKED) or method == 99 or _AES in _extra_ids(extra, entry):
         raise _refused("encrypted", entry.text, "is encrypted")
-    if method not in (0, 8) or flags & _PATCHED:
+    if method not in (0, 8) or flags & _PATCHED or version > _ZIP_VERSION:
         raise _refused("compression", entry.text, f"is packed by a method that is not read ({method})")
     return entry, at
 
@@ -316,6 +317,7 @@ _BLOCK = 512
 _FILE, _FOLDER = b"0\0", b"5"
 _LONG_NAME, _PAX, _PAX_ALL = b"L", b"x", b"g"
 _KINDS = {b"1": "link", b"2": "link", b"K": "link", b"3": "special-file", b"4": "special-file", b"6": "special-file"}
+_TAR_NUMBERS = ((108, 116), (116, 124), (136, 148), (329, 337), (337, 345))
 _PAX_IGNORED = ("mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment")
 _PAX_IGNORED_STARTS = ("LIBARCHIVE.", "SCHILY.xattr.", "SCHILY.dev", "SCHILY.ino", "SCHILY.nlink", "SCHILY.fflags")
 
@@ -417,11 +419,17 @@ def _tar_header(data: bytes, at: int) -> _TarHeader:
     said = _octal(block[148:156])
     if said != sum(block[:148]) + 8 * 32 + sum(block[156:]):
         raise SourceRefused("damaged" if at else "not-an-archive", "a header of the archive has not its checksum")
-    name = block[:100].partition(b"\0")[0]
-    if block[257:263] == b"ustar\0" and (prefix := block[345:500].partition(b"\0")[0]):
-        name = prefix + b"/" + name
+    for start, end in _TAR_NUMBERS:
+        # What is not used here may be binary, as the number of a user can be.
+        if block[start] not in (0x80, 0xFF):
+            _octal(block[start:end])
+    name, prefix = block[:100].partition(b"\0")[0], block[345:500].partition(b"\0")[0]
+    is_plain = block[257:265] == b"ustar  \0" or not block[257:265].strip(b"\0")
+    if (prefix and is_plain) or (block[257:265] != b"ustar\x0000" and not is_plain):
+        raise _refused("header-mismatch", _shown_bytes(name), "has a header of a format that is not read")
     link = block[157:257].strip(b"\0")
-    return _TarHeader(name, _octal(block[100:108]), _octal(block[124:136]), block[156:157], link)
+    whole = prefix + b"/" + name if prefix else name
+    return _TarHeader(whole, _octal(block[100:108]), _octal(block[124:136]), block[156:157], link)
 
 
 def _octal(field: bytes) -> int:

@@ -137,7 +137,10 @@ class FetchedCommit:
         self._label = visible(reference.canonical)
         _check_transport(reference, context)
         sweep_owned_folders(_PREFIX, seconds=0.5)
-        folder = make_owned_folder(_PREFIX)
+        try:
+            folder = make_owned_folder(_PREFIX)
+        except OSError as error:
+            raise SourceUnreachable(f"no temporary folder can be made for {self._label}: {error.strerror}") from None
         self._remove = weakref.finalize(self, remove_owned_folder, folder)
         try:
             scheme = reference.location.partition("://")[0]
@@ -147,6 +150,9 @@ class FetchedCommit:
         except SkillError:
             self._remove()
             raise
+        except OSError as error:
+            self._remove()
+            raise SourceUnreachable(f"git cannot be run for {self._label}: {error.strerror}") from None
 
     def _fetch(self, folder: str, context: SourceContext) -> str:
         """Fetch the commit of the ref, and return its id."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from skillshelf.core import files
 from skillshelf.core.disk_writes import disk_use
 from skillshelf.core.limits import GIT_MEMORY_BYTES, GIT_PACK_RATIO, SOURCE_WHOLE_SECONDS
 from skillshelf.core.records import NamedTuple
@@ -104,12 +105,12 @@ class GitProcess:
         """
         # With a terminal it shares our process group, or it could not ask there.
         process = subprocess.Popen(
-            self._command(arguments),
+            [files.to_system(part) for part in self._command(arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=self._folder,
-            env=self._variables(),
+            cwd=files.to_system(self._folder),
+            env={files.path_bytes(name): files.path_bytes(value) for name, value in self._variables().items()},
             start_new_session=not self._context.ask,
         )
         try:
@@ -231,6 +232,9 @@ class _Watch:
                 if moved or self._has_grown():
                     heard = now
                 self._check(now, heard)
+                if not ready and process.poll() is not None:
+                    # A program that it leaves behind, such as a shared connection of ssh, keeps the pipes open.
+                    break
                 if now - said > 1:
                     said = now
                     self._tell()

@@ -480,6 +480,8 @@ def _tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
     """Return a context that checks certificates by the files that the environment names, else by the system's."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Older versions of Python take an end without a goodbye for the end of an answer.
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
     named = {name: env[name] for name in ("GIT_SSL_CAINFO", "SSL_CERT_FILE", "SSL_CERT_DIR") if env.get(name)}
     if not named:
         context.load_default_certs()

@@ -342,9 +342,9 @@ def _check_manifest(value: Any, content_type: str, where: str) -> None:
     if not isinstance(value, dict) or value.get("schemaVersion") != 2:
         raise SourceRefused("manifest", f"{where} is not one of schema version 2")
     kind = value.get("mediaType", said)
-    if kind not in _MANIFEST_TYPES | _INDEX_TYPES or said != kind:
+    if said != kind or said not in _MANIFEST_TYPES | _INDEX_TYPES:
         raise SourceRefused("manifest", f"{where} is sent as {visible(cut(said or 'nothing', 100))}, but says another")
-    is_index = kind in _INDEX_TYPES
+    is_index = said in _INDEX_TYPES
     if is_index != ("manifests" in value) or is_index == ("layers" in value):
         raise SourceRefused("manifest", f"{where} is an index and a manifest at once, or neither")
 
