@@ -185,6 +185,17 @@ def test_a_skill_of_a_site_is_known_by_the_digest_of_its_artifact() -> None:
     ]
 
 
+def test_slow_work_is_told_line_by_line() -> None:
+    lines: list[str] = []
+    with Site() as site:
+        site.offer(PAGE)
+        Registry().serve(site)
+        fetched(site_source(site, context()._replace(progress=lines.append)))
+        fetched(registry_source(site, within=context()._replace(progress=lines.append)))
+    place = f"127.0.0.1:{site.port}/shop/deploy"
+    assert lines == ["reading the index of 127.0.0.1", "fetching deploy from 127.0.0.1", f"pulling {place}"]
+
+
 def test_a_site_of_version_0_1_is_read_with_a_warning_and_has_no_digest() -> None:
     with Site() as site:
         former([{"name": "deploy", "description": "x", "files": ["SKILL.md"]}], SKILL_md=PAGE)(site)

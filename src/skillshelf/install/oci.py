@@ -112,6 +112,8 @@ class RegistrySource:
 
     def _pull(self, limits: SourceLimits) -> tuple[str, Mapping[str, bytes]]:
         """Return the digest that the reference stands for, and the files of the skill."""
+        if self._context.progress is not None:
+            self._context.progress(f"pulling {self.label}")
         digest, manifest = self._client.manifest(self._reference.ref or _DEFAULT_TAG)
         if "manifests" in manifest:
             manifest = self._client.manifest(_only_manifest(manifest).digest)[1]
