@@ -316,6 +316,13 @@ def test_a_realm_of_another_host_gets_no_login_of_the_registry(tmp_path: Path) -
     assert [one.path for one in site.requests if one.path.startswith("/token")] == []
 
 
+def test_a_realm_for_which_the_user_has_a_login_gets_that_one_and_may_have_any_address(tmp_path: Path) -> None:
+    with Site({"/token": realm_answer}) as realm, Site() as site:
+        home = docker_config(tmp_path, {"auths": {f"http://localhost:{realm.port}/v1/": {"auth": AUTH}}})
+        with_token(site, f"http://localhost:{realm.port}/token")
+        assert fetched(registry_source(site, within=context(home))) == {"SKILL.md": PAGE}
+
+
 @pytest.mark.parametrize(
     ("realm", "host", "belongs"),
     [

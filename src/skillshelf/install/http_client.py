@@ -143,12 +143,17 @@ class HttpClient:
         netrc: bool = True,
     ) -> None:
         self.named = origin_of(named)
+        self._own_hosts = {self.named.host}
         self._netrc = netrc
         self._environment = environment
         self._allow_http = allow_http
         self._offline = offline
         self._seconds = seconds
         self._context: ssl.SSLContext | None = None
+
+    def allow_host(self, host: str) -> None:
+        """Let a host have any address, since the user's own configuration has a login for it."""
+        self._own_hosts.add(host)
 
     def get(self, url: str, *, limit: int, headers: Mapping[str, str] | None = None) -> HttpAnswer:
         """Return the answer to a GET request that may be redirected; whatever its status is."""
@@ -235,7 +240,7 @@ class HttpClient:
         try:
             if proxy is not None:
                 # The proxy looks up the host that the user named; any other one is looked up and checked here.
-                is_named = origin.host == self.named.host
+                is_named = origin.host in self._own_hosts
                 target = origin.host if is_named else str(self._checked(origin, deadline)[0])
                 _tunnel(connected, target, origin.port, proxy)
             if origin.scheme == "https":
@@ -253,7 +258,7 @@ class HttpClient:
                 raise SourceRefused("plain-http", f"plain http goes to this machine alone, not to {origin.host}")
             if not self._allow_http:
                 raise SourceRefused("plain-http", f"{origin.text} is plain http; allow it with --allow-http")
-        if origin.host != self.named.host:
+        if origin.host not in self._own_hosts:
             for address in addresses:
                 if (what := _not_public(address)) is not None:
                     raise SourceRefused(
