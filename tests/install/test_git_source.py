@@ -201,6 +201,17 @@ def test_the_credentials_of_the_users_git_are_used_and_never_printed(place: GitP
     assert "s3cret" not in str(caught.value)
 
 
+def test_a_repository_is_read_by_ssh(place: GitPlace) -> None:
+    commit = place.repository().commit(FILES)
+    place.serve_by_ssh()
+    source = place.source("git+ssh://git@example.org/skills.git#skills/pdf")
+    (entry,) = source.list()
+
+    identity = source.identity(entry)
+    assert (identity.source, identity.commit) == ("git+ssh://git@example.org/skills.git", commit)
+    assert identity.publisher == "example.org"
+
+
 def test_a_redirect_is_not_followed(place: GitPlace, address: str) -> None:
     place.repository().commit(FILES)
     with serving_git(place.folder, redirect=address) as other, pytest.raises(SourceRefused, match="redirect"):

@@ -33,7 +33,8 @@ __all__ = [
     "FRONTMATTER_KEYS",
     "GENERATIONS_KEPT",
     "GIT_LISTING_BYTES",
-    "GIT_PACK_BYTES",
+    "GIT_MEMORY_BYTES",
+    "GIT_PACK_RATIO",
     "HELPER_BYTES",
     "HTTP_HEADER_BYTES",
     "HTTP_REDIRECTS",
@@ -286,8 +287,11 @@ ARCHIVE_RATIO = 200
 ARCHIVE_RATIO_FROM = 1024 * 1024
 """Bytes that an archive may hold whatever its own size is."""
 
-GIT_PACK_BYTES = 256 * 1024 * 1024
-"""Bytes that git may write to disk for one version of a repository; it is ended beyond that."""
+GIT_PACK_RATIO = 16
+"""Bytes that git may write to disk for one version of a repository, as a multiple of those of the largest skill."""
+
+GIT_MEMORY_BYTES = 1024 * 1024 * 1024
+"""Memory of each process of git, where the system can limit it."""
 
 GIT_LISTING_BYTES = 64 * 1024 * 1024
 """Bytes of the list of all files of a repository."""

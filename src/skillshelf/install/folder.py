@@ -1,6 +1,6 @@
 """Read skills from a folder on this machine through open handles, so that no link is ever followed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from skillshelf.catalog.source import ExecutableFile, SourceEntry, SourceIdentity, SourceLimits
@@ -9,7 +9,7 @@ from skillshelf.catalog.tree import GIT, tree_digest, tree_of
 from skillshelf.core import files
 from skillshelf.core.limits import LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.core.text import visible
-from skillshelf.errors import SourceNotFound, SourceRefused, SourceUnreachable
+from skillshelf.errors import SkillError, SourceNotFound, SourceRefused, SourceUnreachable
 from skillshelf.install.reference import SourceContext, SourceReference
 from skillshelf.install.skill_entries import SKILL_FILE, check_names, check_sizes, chosen_folders, entry_of, some_of
 
@@ -34,14 +34,9 @@ class FolderSource:
             if (kind := folder.kind(SKILL_FILE)) not in (None, "file", "folder"):
                 rule = "link" if kind == "link" else "special-file"
                 raise SourceRefused(rule, f"{visible(self.label)}: its {SKILL_FILE} is a {kind}")
-            if kind == "file":
-                found = [""]
-            else:
-                tree = folder.tree(LISTED_ENTRIES, without=(GIT,))
-                if not tree.complete:
-                    reason = f"it has more than {LISTED_ENTRIES} entries (LISTED_ENTRIES); name the folder of the skill"
-                    raise SourceRefused("too-many-files", f"{visible(self.label)}: {reason}")
-                found = chosen_folders(tree.files, "", self._limits, self.label)
+            # A skill has no other skills in it, so its folder is not searched.
+            paths = (SKILL_FILE,) if kind == "file" else self._paths_in(folder)
+            found = chosen_folders(paths, "", self._limits, self.label)
             return [self._entry(folder, start, below) for below in found]
 
     def _entry(self, folder: files.Folder, start: str, below: str) -> SourceEntry:
@@ -62,6 +57,27 @@ class FolderSource:
     def identity(self, entry: SourceEntry) -> SourceIdentity:
         """Return the folder; nothing but the tree of the files tells two versions apart."""
         return SourceIdentity(self.label, entry.path, None, None, None, "a folder on this machine")
+
+    def paths(self) -> Collection[str]:
+        """Return the paths of the files in the folder."""
+        with self._opened("") as folder:
+            return self._paths_in(folder)
+
+    def _paths_in(self, folder: files.Folder) -> Collection[str]:
+        tree = folder.tree(LISTED_ENTRIES, without=(GIT,))
+        if not tree.complete:
+            reason = f"it has more than {LISTED_ENTRIES} entries (LISTED_ENTRIES)"
+            raise SourceRefused("too-many-files", f"{visible(self.label)}: {reason}; name the folder of the skill")
+        return tree.files
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        """Return one file of the folder, or None if there is no such regular file of at most so many bytes."""
+        above, _, name = path.rpartition("/")
+        try:
+            with self._opened(above) as folder:
+                return folder.read([name], limit=limit).data
+        except SkillError:
+            return None
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[files.Folder]:

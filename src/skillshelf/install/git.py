@@ -5,7 +5,7 @@ Nothing is checked out, so no filter, hook, line-end conversion, link or case fo
 
 import re
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from skillshelf.catalog.source import ExecutableFile, SourceEntry, SourceIdentity, SourceLimits
 from skillshelf.core import files
@@ -84,6 +84,17 @@ class GitSource:
         """Return the repository with the commit that was read."""
         commit = self._commit().id
         return SourceIdentity(self.label, entry.path, self._reference.ref, commit, None, self._publisher())
+
+    def paths(self) -> Collection[str]:
+        """Return the paths of all entries of the commit."""
+        return self._commit().files
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        """Return one file of the commit, or None if there is no such regular file of at most so many bytes."""
+        file = self._commit().files.get(path)
+        if file is None or not file.is_file or file.size > limit:
+            return None
+        return self._commit().read([file])[file.id]
 
     def _publisher(self) -> str:
         scheme, _, rest = self._reference.location.partition("://")
@@ -233,6 +244,7 @@ _FAILURES: Sequence[tuple[str, str]] = (
     (r"transport '.*' not allowed|not permitted", "transport"),
     (r"returned error: 3[0-9][0-9]|redirection", "redirect"),
     (r"mismatched algorithms|object format", "object-format"),
+    (r"out of memory|malloc|died of signal 25|File too large", "too-large"),
     (r"fsck error|error: object [0-9a-f]{40}", "fsck"),
     (r"not found|does not exist|does not appear to be a git repository|not a git repository", "no-repository"),
     (r"Authentication failed|could not read (?:User|Pass)|ould not read from remote|returned error: 40[13]", "login"),
@@ -243,6 +255,7 @@ _REFUSED = {
     "transport": "its transport is not allowed",
     "redirect": "it answers with another address; use that one (some servers want .git at the end)",
     "object-format": "its objects are not named by SHA-1",
+    "too-large": "it is larger than a repository may be",
     "fsck": "git refuses its objects",
 }
 
@@ -250,7 +263,7 @@ _REFUSED = {
 def _failure(answer: GitAnswer, label: str, ref: str) -> SkillError:
     """Return the error for a fetch that failed."""
     said = answer.errors
-    kind = next((kind for pattern, kind in _FAILURES if re.search(pattern, said)), "")
+    kind = next((kind for pattern, kind in _FAILURES if re.search(pattern, said, re.IGNORECASE)), "")
     if kind in _REFUSED:
         return SourceRefused(kind, f"{label}: {_REFUSED[kind]}: {said}")
     if kind == "no-ref":

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from skillshelf.core.disk_writes import disk_use
-from skillshelf.core.limits import GIT_PACK_BYTES, SOURCE_WHOLE_SECONDS
+from skillshelf.core.limits import GIT_MEMORY_BYTES, GIT_PACK_RATIO, SOURCE_WHOLE_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
 from skillshelf.errors import SourceRefused, SourceUnreachable
@@ -61,6 +61,9 @@ _SETTINGS = (
     "transfer.bundleURI=false",
     "transfer.fsckObjects=true",
 )
+
+# A pack of some kilobytes can hold gigabytes, so the system limits memory and files before git starts.
+_LIMITED = """ulimit -d "$1" 2>/dev/null; ulimit -f "$2" 2>/dev/null; ulimit -c 0 2>/dev/null; shift 2; exec "$@" """
 
 _POLL_SECONDS = 0.1
 _ERRORS_KEPT = 64 * 1024
@@ -131,7 +134,10 @@ class GitProcess:
         settings = [*_SETTINGS, f"credential.interactive={str(self._context.ask).lower()}"]
         settings += [f"protocol.{name}.allow=always" for name in self._protocols]
         options = [part for setting in settings for part in ("-c", setting)]
-        return [self._program, "--no-pager", f"--git-dir={self._folder}", *options, *arguments]
+        # In blocks of 1,024 and 512 bytes.
+        limits = [str(GIT_MEMORY_BYTES // 1024), str(GIT_PACK_RATIO * self._context.limits.bytes // 512)]
+        git = [self._program, "--no-pager", f"--git-dir={self._folder}", *options, *arguments]
+        return ["/bin/sh", "-c", _LIMITED, "sh", *limits, *git]
 
     def _variables(self) -> dict[str, str]:
         environment = self._context.environment
@@ -203,6 +209,7 @@ class _Watch:
         self._idle = _TYPED_SECONDS if context.ask else context.limits.seconds
         self._end = time.monotonic() + (_TYPED_SECONDS if context.ask else SOURCE_WHOLE_SECONDS)
         self._size = 0
+        self._most = GIT_PACK_RATIO * context.limits.bytes
 
     def wait(self) -> None:
         """Return when the process has closed its output."""
@@ -262,8 +269,8 @@ class _Watch:
     def _check(self, now: float, heard: float) -> None:
         if len(self.output) > self._limit:
             raise SourceRefused("too-large", "git says more about the repository than may be read")
-        if self._size > GIT_PACK_BYTES:
-            raise SourceRefused("too-large", f"the repository has more than {GIT_PACK_BYTES} bytes (GIT_PACK_BYTES)")
+        if self._size > self._most:
+            raise SourceRefused("too-large", f"the repository has more than {self._most} bytes")
         if now - heard > self._idle:
             raise SourceUnreachable(f"the repository sent nothing for {self._idle:.0f} s")
         if now > self._end:
