@@ -76,7 +76,7 @@ class SiteSource:
         self.notes = ()
         self._kept = None
         answer = self._index()
-        where = visible(cut(answer.url, 200))
+        where = visible(cut(answer.url.partition("?")[0], 200))
         document = json_value(answer.data, where, "index")
         self._offers = self._read(document, answer.url)
         if not self._offers and not self.notes:
@@ -124,7 +124,7 @@ class SiteSource:
         return require_found(answer)
 
     def _read(self, document: Any, url: str) -> dict[str, _Offer]:
-        where = visible(cut(url, 200))
+        where = visible(cut(url.partition("?")[0], 200))
         rows = document.get("skills") if isinstance(document, dict) else None
         if not isinstance(rows, list):
             raise SourceRefused("index", f"{where} is not an index of skills")
