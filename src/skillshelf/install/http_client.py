@@ -79,7 +79,7 @@ class HttpAnswer(NamedTuple):
 
 def origin_of(url: str) -> Origin:
     """Return the origin of an address; raise SourceRefused for one that no request is sent to."""
-    shown = visible(cut(url, 200))
+    shown = visible(cut(url.partition("?")[0], 200))
     # A blank, a control character or a backslash is read differently by different programs.
     if not url.isascii() or re.search(r"[\x00-\x20\x7f\\]", url):
         raise SourceRefused("url", f"an address has characters that no address may have: {shown}")
