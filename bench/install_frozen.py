@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 SOURCE = str(Path(__file__).resolve().parent.parent / "src")
-RUNS = 5
+RUNS = 3
 
 
 def cpu_of(words: list[str], cwd: Path, home: Path) -> float:
@@ -32,7 +32,8 @@ def write_skills(folder: Path, count: int) -> None:
         skill = folder / f"skill-{number:03}"
         (skill / "references").mkdir(parents=True)
         (skill / "scripts").mkdir()
-        head = f"---\nname: {skill.name}\ndescription: Does thing {number}. Use when thing {number} is asked for.\n---\n"
+        description = f"Does thing {number}. Use when thing {number} is asked for."
+        head = f"---\nname: {skill.name}\ndescription: {description}\n---\n"
         (skill / "SKILL.md").write_text(head + f"# {skill.name}\n\n" + "Do it with care.\n" * 60)
         (skill / "references/notes.md").write_text(f"Notes on {number}.\n" * 80)
         (skill / "scripts/run.py").write_text(f"print({number})\n")
