@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,16 @@ def test_a_damaged_tree_is_refused_and_stored_again(tmp_path: Path) -> None:
         store.read(tree)
 
     assert store.put(SKILL) == tree
+    assert store.read(tree) == SKILL
+    assert [name for name in os.listdir(store.folder) if name.startswith(".")] == []
+
+
+def test_many_that_store_one_tree_at_once_leave_it_whole_and_nothing_else(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"))
+    with ThreadPoolExecutor(8) as pool:
+        trees = set(pool.map(lambda _: store.put(SKILL), range(40)))
+
+    (tree,) = trees
     assert store.read(tree) == SKILL
     assert [name for name in os.listdir(store.folder) if name.startswith(".")] == []
 

@@ -77,17 +77,26 @@ def _parsed(file: StateFile, document: dict[str, Any]) -> list[Approval]:
 
 
 def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str) -> bool:
-    """Return whether a tool is approved for the SKILL.md at a real path with this tree."""
-    return any((one.tool, one.path, one.tree) == (tool, path, tree) for one in approvals)
+    """Return whether a tool is approved for the SKILL.md at a real path with this tree.
+
+    An approval without a path counts too, so the caller gives only what lies in the store or in a copy that we made.
+    """
+    return any((one.tool, one.tree) == (tool, tree) and one.path in (None, path) for one in approvals)
 
 
-def add_approval(environment: Environment, tool: str, name: str, path: str, tree: str) -> bool:
-    """Approve a tool for the SKILL.md at a real path with this tree; return whether that is new."""
+def add_approval(
+    environment: Environment, tool: str, name: str, path: str | None, tree: str, *, origin: str | None = None
+) -> bool:
+    """Approve a tool for the SKILL.md at a real path with this tree; return whether that is new.
+
+    Without a path the tree is approved wherever we put it; `origin` is the source that it was installed from.
+    """
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    new = Approval(tool, name, path, tree, None, at)
+    new = Approval(tool, name, path, tree, origin, at)
 
     def change(before: list[Approval]) -> list[Approval]:
-        return before if is_approved(before, tool, path, tree) else [*before, new]
+        known = [one for one in before if (one.tool, one.path, one.tree) == (tool, path, tree)]
+        return before if known else [*before, new]
 
     return bool(_change(environment, change))
 
