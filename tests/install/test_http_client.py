@@ -15,7 +15,7 @@ from support.needs import needs_program
 
 from skillshelf.core.environment import Environment
 from skillshelf.errors import ConfigurationError, SkillError, SourceRefused, SourceUnreachable
-from skillshelf.install.http_client import HttpClient, origin_of
+from skillshelf.install.http_client import HttpClient, origin_of, require_found
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +64,15 @@ def test_an_error_page_is_cut_and_not_an_error_of_its_own() -> None:
         got = client(site.url).get(f"{site.url}/a", limit=LIMIT)
 
     assert (got.status, len(got.data)) == (500, LIMIT)
+
+
+@pytest.mark.parametrize("status", [404, 403, 500])
+def test_a_signature_in_an_address_is_not_in_a_message(status: int) -> None:
+    with Site({"/a": redirect("/b?X-Signature=s3cret"), "/b": answer(b"", status)}) as site:
+        got = client(site.url).get(f"{site.url}/a", limit=LIMIT)
+    with pytest.raises(SkillError, match="/b") as caught:
+        require_found(got)
+    assert "s3cret" not in str(caught.value)
 
 
 def test_nothing_is_asked_when_offline() -> None:

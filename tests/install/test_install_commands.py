@@ -377,7 +377,9 @@ def test_an_unknown_name_is_not_found_with_the_nearest(machine: Machine, run: Ru
     upstream(machine)
     add(run)
     status, _, err = run("update", "pdt")
-    assert (status, "pdf" in err) == (3, True)
+    assert (status, "is not installed in this project; did you mean pdf?" in err) == (3, True)
+    status, _, err = run("remove", "pdf", "--user")
+    assert (status, "it is in this project: without --user" in err) == (3, True)
 
 
 # Install ------------------------------------------------------------------------------------------
@@ -564,3 +566,80 @@ def test_named_hosts_get_a_link_of_their_own(machine: Machine, run: Run) -> None
     assert run("verify")[0] == 1
     assert run("install", "--yes")[0] == 0
     assert run("verify")[0] == 0
+
+
+# Import -------------------------------------------------------------------------------------------
+
+
+def test_import_installs_what_another_tool_locked_and_reports_other_bytes(machine: Machine, run: Run) -> None:
+    upstream(machine, "pdf")
+    upstream(machine, "docx")
+    for name in ("pdf", "docx"):
+        shutil.copytree(machine.base / "up" / name, machine.repo / "vendor" / name)
+    rows = {
+        "pdf": {"source": "./vendor/pdf", "sourceType": "local", "computedHash": "0" * 64},
+        "docx": {"source": "left-pad", "sourceType": "node_modules", "computedHash": "0" * 64},
+    }
+    (machine.repo / "skills-lock.json").write_text(json.dumps({"version": 1, "skills": rows}))
+    before = everything(machine.repo)
+
+    assert run("import", "skills-lock.json", "--yes")[0] == 4
+    trusted(machine)
+    plan = json_output(run, "import", "skills-lock.json", "--dry-run", schema="install")
+    assert everything(machine.repo) == before
+    assert [one["name"] for one in plan["refused"]] == ["docx"]
+    assert "its bytes are not those" in plan["reviews"][0]["claims"][0]
+
+    status, _, err = run("import", "skills-lock.json", "--yes")
+    assert (status, "its bytes are not those" in err) == (1, True)
+    assert lock_of(machine)["pdf"]["source"] == "./vendor/pdf"
+    assert 'name = "pdf"' in (machine.repo / "skillshelf.toml").read_text()
+
+
+def test_something_of_the_users_own_is_never_replaced_by_a_link(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    write_skill(machine.home / ".agents/skills", "pdf", skill_text("pdf", "My own."))
+    before = everything(machine.home)
+
+    assert run("add", "../up/pdf", "--yes", "--user")[0] == 4
+    assert everything(machine.home) == before
+
+
+def test_what_was_approved_once_is_installed_again_from_the_store_whatever_the_lock_calls_its_source(
+    machine: Machine, run: Run
+) -> None:
+    upstream(machine)
+    add(run)
+    shutil.rmtree(machine.repo / ".agents")
+    lock = machine.repo / "skillshelf.lock"
+    lock.write_text(lock.read_text().replace("../up/pdf", "git+https://example.org/x"))
+
+    (machine.repo / "skillshelf.toml").unlink()
+    assert run("outdated")[0] == 4
+    assert run("install", "--frozen", "--offline", "--yes")[0] == 0
+    assert run("verify")[0] == 0
+
+
+def test_a_source_that_fails_does_not_keep_others_from_an_update(machine: Machine, run: Run) -> None:
+    for name in ("alpha", "beta"):
+        upstream(machine, name)
+        assert run("add", f"../up/{name}", "--yes")[0] == 0
+    upstream(machine, "alpha", "New.")
+    shutil.rmtree(machine.base / "up/beta")
+
+    status, out, _ = run("update", "--yes")
+
+    assert (status, "+New." in out, "refused  beta" in out) == (3, True, True)
+    assert run("outdated")[0] == 3
+    assert "New." in (installed(machine, "alpha") / "SKILL.md").read_text()
+
+
+def test_two_skills_of_one_name_are_told_apart_by_their_paths(machine: Machine, run: Run) -> None:
+    upstream(machine, "pdf")
+    shutil.copytree(machine.base / "up/pdf", machine.base / "up/copies/pdf")
+
+    status, _, err = run("add", "../up", "--skill", "*", "--yes")
+
+    assert (status, "name one by --path: copies/pdf, pdf" in err) == (2, True)
+    assert run("add", "../up", "--path", "copies/pdf", "--yes")[0] == 0
+    assert lock_of(machine)["pdf"]["path"] == "copies/pdf"

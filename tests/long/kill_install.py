@@ -9,11 +9,21 @@ import random
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from support.install_kills import SCOPES, STEPS, Kills  # noqa: E402  # the folder of tests is put on the path first
+from support.install_kills import CALLS, SCOPES, STEPS, Kills
+
+
+def at_every(kills: Kills, call: str) -> int:
+    """Kill a run at each system call of a name, until one run comes to its end; return how many there are."""
+    number, survived = 0, kills.count["survived"]
+    while kills.count["survived"] == survived:
+        number += 1
+        kills.run(partial(kills.by_strace, call=call, number=number))
+    return number - 1
 
 
 def main() -> None:
@@ -30,17 +40,13 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             kills = Kills(Path(folder), kind, what)
             for _ in range(-(-options.random // len(pairs))):
-                moment = chance.uniform(0, 1.1 * kills.seconds)
-                kills.run(lambda place, moment=moment: kills.at_random(place, moment))
+                kills.run(partial(kills.at_random, seconds=chance.uniform(0, 1.1 * kills.seconds)))
             print(f"random {kind} {what}: {kills.count}", flush=True)
     for kind, what in [] if options.no_strace else pairs:
         with tempfile.TemporaryDirectory() as folder:
             kills = Kills(Path(folder), kind, what)
-            call = 1
-            while not kills.count["survived"]:
-                kills.run(lambda place, call=call: kills.by_strace(place, call))
-                call += 1
-            print(f"strace {kind} {what}: {call - 2} calls, {kills.count}", flush=True)
+            calls = {call: at_every(kills, call) for call in CALLS}
+            print(f"strace {kind} {what}: {calls}, {kills.count}", flush=True)
 
 
 if __name__ == "__main__":

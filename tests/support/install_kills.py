@@ -1,7 +1,8 @@
-"""Kill changes of installed skills at chosen moments, let the next command recover, and compare with before and after."""
+"""Kill changes of installed skills, let the next command recover, and compare with the states before and after."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,13 +14,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from support import install_driver
-
 from skillshelf.catalog.lock import read_lock
 from skillshelf.catalog.tree import skill_tree
 from skillshelf.core.environment import make_environment
 from skillshelf.install.generation import current_generation, read_generation
 from skillshelf.install.scope import scope_of
+from support import install_driver
 
 STEPS: dict[str, tuple[str, ...]] = {
     "add": (),
@@ -30,7 +30,8 @@ STEPS: dict[str, tuple[str, ...]] = {
 """Each operation, and what is done before it."""
 
 SCOPES = ("project", "user")
-CALLS = "rename,renameat,renameat2,fsync,fdatasync,write,pwrite64"
+CALLS = ("rename", "renameat", "renameat2", "fsync", "write", "unlink", "unlinkat", "symlink", "mkdir", "mkdirat")
+"""The system calls at which a process is killed; strace counts each of them by itself."""
 
 
 def prepare(folder: Path, kind: str, what: str) -> None:
@@ -52,7 +53,12 @@ def snapshot(folder: Path, kind: str) -> dict[str, Any]:
             continue
         if path.is_symlink():
             found[name] = f"-> {path.resolve().relative_to(folder)}"
-        elif path.is_file() and not name.endswith(".lock") or name.endswith("skillshelf.lock"):
+        elif name.endswith("links.json"):
+            # The folders that were made are a set, and a change of links that is done has only to be tidied up.
+            records = json.loads(path.read_bytes())
+            pending = records["pending"] if records["pending"] and not records["pending"]["done"] else None
+            found[name] = {**records, "folders": sorted(records["folders"]), "pending": pending}
+        elif path.is_file() and (path.suffix != ".lock" or path.name == "skillshelf.lock"):
             found[name] = (path.read_bytes(), path.stat().st_mode & 0o100)
     return found
 
@@ -109,18 +115,25 @@ class Kills:
             raise AssertionError(f"{self.kind} {self.what}: {state}; {wrong}; unlike after: {sorted(differs)}")
         self.count[state if killed else "survived"] += 1
 
-    def by_strace(self, place: Path, call: int) -> bool:
-        """Kill the process at the system call of a number, of those that write; return whether it came so far."""
-        inject = f"--inject={CALLS}:signal=KILL:when={call}"
+    def by_strace(self, place: Path, call: str, number: int) -> bool:
+        """Kill the process at the system call of a name and a number; return whether it came so far."""
+        return self._traced(place, call, f"signal=KILL:when={number}") not in (0, 1, 2)
+
+    def by_failure(self, place: Path, call: str, number: int, error: str) -> bool:
+        """Let a system call fail and all of its name that follow for a while; return whether the process failed."""
+        return self._traced(place, call, f"error={error}:when={number}") != 0
+
+    def _traced(self, place: Path, call: str, injected: str) -> int:
+        inject = f"--inject=?{call}:{injected}"
         driver = [sys.executable, install_driver.__file__, str(place), self.kind, self.what]
         ended = subprocess.run(
-            ["strace", "-f", "-o", "/dev/null", f"--trace={CALLS}", inject, *driver],
+            ["strace", "-f", "-o", "/dev/null", f"--trace=?{call}", inject, *driver],
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             check=False,
             timeout=60,
         )
-        return ended.returncode not in (0, 1, 2)
+        return ended.returncode
 
     def at_random(self, place: Path, seconds: float) -> bool:
         """Kill the process after a time."""

@@ -124,7 +124,10 @@ _ACCEPT_PUBLISH = Option(
 _FORCE = Option("--force", "give up what was edited on the disk")
 _IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
-_CHECKS = "python packages native folders cache packed index runs approvals configuration policy links hosts sandbox"
+_CHECKS = (
+    "python packages native folders cache packed index runs approvals configuration policy store locks links hosts "
+    "sandbox"
+)
 """The checks of `doctor`."""
 
 _JOURNAL = (
@@ -425,7 +428,7 @@ COMMANDS: Mapping[str, Command] = {
             _YES,
         ),
         (Option("NAME", "an installed skill (default: all)", "NAME", True, of="skill"),),
-        _later("cli.install_commands", "update"),
+        _later("cli.update_commands", "update"),
         group=_GET,
         examples=(
             ("skillshelf update", "show what is new, and ask"),
@@ -469,7 +472,7 @@ COMMANDS: Mapping[str, Command] = {
         "remove installed skills, with their links and wishes",
         (*SHARED, _FORCE, _USER, _DRY_RUN, _YES),
         (Option("NAME", "an installed skill", "NAME", True, required=True, of="skill"),),
-        _later("cli.install_commands", "remove"),
+        _later("cli.update_commands", "remove"),
         group=_GET,
         examples=(
             ("skillshelf remove review --dry-run", "show what would go"),
@@ -480,7 +483,7 @@ COMMANDS: Mapping[str, Command] = {
         "bring back what was installed before the last change, or after an earlier one",
         (*SHARED, _FORCE, _USER, _DRY_RUN, _YES),
         (Option("N", "the number of a generation (default: the one before)", "N"),),
-        _later("cli.install_commands", "rollback"),
+        _later("cli.update_commands", "rollback"),
         group=_GET,
         examples=(
             ("skillshelf rollback --dry-run", "show what would change"),
@@ -491,7 +494,7 @@ COMMANDS: Mapping[str, Command] = {
         "remove the files from the store that no generation and no known lock names",
         (*SHARED, _USER, _DRY_RUN, _YES),
         (),
-        _later("cli.install_commands", "gc"),
+        _later("cli.update_commands", "gc"),
         group=_GET,
         examples=(
             ("skillshelf gc --dry-run", "show what nothing names"),

@@ -16,12 +16,13 @@ from skillshelf.config.settings import Settings, is_trusted, load_settings, load
 from skillshelf.config.system_policy import require_source
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, ask, can_ask, note
-from skillshelf.core.text import near, plural, visible
-from skillshelf.errors import ConfigurationError, PermissionDenied, SkillDirectoryNotFound, SkillError, SkillNotFound
+from skillshelf.core.text import did_you_mean, plural, visible
+from skillshelf.errors import ConfigurationError, PermissionDenied, SkillDirectoryNotFound, SkillError, SourceNotFound
 from skillshelf.install.scope import scope_of
 from skillshelf.install.wishes import Wish, read_wishes
 
 if TYPE_CHECKING:
+    from skillshelf.core.values import Catalog
     from skillshelf.hosts.link_records import LinkRecord
     from skillshelf.install.reference import SourceContext, SourceReference
     from skillshelf.install.sources import SourceReader
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from skillshelf.lint.consent import Consent
 
 __all__ = ["InstallRun"]
+
+_NAMES_SHOWN = 8
 
 
 class InstallRun:
@@ -76,6 +79,13 @@ class InstallRun:
             note(str(error))
             return Settings()
 
+    @cached_property
+    def catalog(self) -> "Catalog":
+        """The skills that are there now, from whichever root."""
+        from skillshelf.cli.commands import shelf_for
+
+        return shelf_for(self.values).catalog
+
     def folder_of(self, name: str, skill: LockedSkill) -> str:
         """Return the folder that must hold exactly the tree of a skill."""
         if self.scope.skills_folder is None:
@@ -122,13 +132,31 @@ class InstallRun:
         return command_again(self.values, self.command, **changes)
 
     def named(self, names: Sequence[str]) -> dict[str, LockedSkill]:
-        """Return the locked skills of these names, or all; raise SkillNotFound for a name that no lock has."""
+        """Return the locked skills of these names, or all; raise SourceNotFound for a name that is not locked."""
         for name in names:
             if name not in self.locked:
-                missing = SkillNotFound(name)
-                missing.near = tuple(near(name, self.locked, 3))
-                raise missing
+                raise SourceNotFound(f"{visible(name)} is not installed {self._here}{self._hint(name)}")
         return {name: self.locked[name] for name in (dict.fromkeys(names) or sorted(self.locked))}
+
+    @property
+    def _here(self) -> str:
+        return "in this project" if self.scope.kind == "project" else "for you"
+
+    def _hint(self, name: str) -> str:
+        """Return where a skill is that is not installed here, or which names are near, or which there are."""
+        other = scope_of(self.environment, user=self.scope.kind == "project")
+        try:
+            if name in (read_lock(other.lock_path) or {}):
+                return (
+                    "; it is for you: add --user" if other.kind == "user" else "; it is in this project: without --user"
+                )
+        except SkillError as error:
+            note(str(error))
+        known = ", ".join(sorted(self.locked)[:_NAMES_SHOWN]) or "none"
+        return (
+            did_you_mean(name, self.locked)
+            or f" (installed: {known}{', ...' if len(self.locked) > _NAMES_SHOWN else ''})"
+        )
 
     # Sources --------------------------------------------------------------------------------------
 
@@ -157,28 +185,47 @@ class InstallRun:
         for reference in references:
             require_source(self.policy, reference.canonical)
 
-    def is_vouched(self, skills: Mapping[str, Wish | LockedSkill]) -> bool:
-        """Return whether the user, and not only a project's file, stands behind these skills and their sources."""
-        if self.scope.kind == "user" or is_trusted(self.scope.root, self.settings.trusted_folders):
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the scope is the user's own, or a project that the user trusts."""
+        return self.scope.kind == "user" or is_trusted(self.scope.root, self.settings.trusted_folders)
+
+    def is_vouched(self, skills: Mapping[str, Wish | LockedSkill], *, as_locked: bool = False) -> bool:
+        """Return whether the user, and not only a project's file, stands behind these skills and their sources.
+
+        `as_locked` asks for the locked bytes alone: what was approved from another source needs none if it is stored.
+        """
+        if self.is_trusted:
             return True
+        trees = {tree for tree, _ in self._approved} if as_locked else set()
+        return all(
+            isinstance(one, LockedSkill)
+            and ((one.tree, one.source) in self._approved or (one.tree in trees and self.store.has(one.tree)))
+            for one in skills.values()
+        )
+
+    @cached_property
+    def _approved(self) -> set[tuple[str, str | None]]:
+        """The trees that the user approved wherever they are installed, each with its source."""
         try:
-            approved = {(one.tree, one.origin) for one in read_approvals(self.environment) if one.path is None}
+            return {(one.tree, one.origin) for one in read_approvals(self.environment) if one.path is None}
         except SkillError as error:
             note(str(error))
-            return False
-        return all(isinstance(one, LockedSkill) and (one.tree, one.source) in approved for one in skills.values())
+            return set()
 
-    def require_vouched(self, skills: Mapping[str, Wish | LockedSkill]) -> None:
+    def require_vouched(self, skills: Mapping[str, Wish | LockedSkill], *, as_locked: bool = False) -> None:
         """Ask before the first connection to sources that only the files of a stranger's project name.
 
         Raise PermissionDenied if nobody agrees; `--yes` alone is no agreement.
         """
-        if self.is_vouched(skills):
+        if self.is_vouched(skills, as_locked=as_locked):
             return
         for name, one in skills.items():
             hosts = f", for {', '.join(one.hosts)}" if one.hosts else ""
             ref = f" at {one.ref}" if one.ref else ""
-            note(f"{name}: from {one.source}{ref} to {self.display.short(self.shown_folder(name))}{hosts}")
+            # A wish without a name goes by its source.
+            folder = self.shown_folder("" if name == one.source else name).rstrip("/")
+            note(f"{name}: from {one.source}{ref} to {self.display.short(folder)}{hosts}")
         root = self.scope.root
         if self.values["json"] or not can_ask():
             raise PermissionDenied(

@@ -231,7 +231,7 @@ def verify_json(found: Sequence["SkillFound"]) -> dict[str, Any]:
     }
 
 
-def verify_view(found: Sequence["SkillFound"], display: PathDisplay, settle: Mapping[str, str]) -> str:
+def verify_view(found: Sequence["SkillFound"], display: PathDisplay, settle: Mapping[str, Sequence[str]]) -> str:
     """Render the skills that are not as locked, with what differs and how to settle it, then the number of others."""
     lines = []
     for one in found:
@@ -244,7 +244,7 @@ def verify_view(found: Sequence["SkillFound"], display: PathDisplay, settle: Map
         if one.state == "changed":
             lines += [f"         locked {one.tree}", f"         found  {one.found or 'no tree'}"]
         lines += [f"         {visible(one.cause)}"] if one.cause else []
-        lines += [f"         {settle[one.path]}"] if one.path in settle else []
+        lines += [f"         {step}" for step in settle.get(one.path, ())]
     names, bad = {one.name for one in found}, {one.name for one in found if not one.ok}
     good = f"{len(names) - len(bad)} of {plural(len(names), 'skill')} as locked"
     lines.append(good if found else "No skill is installed here.")

@@ -9,7 +9,7 @@ from skillshelf.cli.install_run import InstallRun
 from skillshelf.cli.install_view import difference_json, difference_view, slow_work, verify_json, verify_view
 from skillshelf.core.console import as_json, note, screen, write
 from skillshelf.core.text import plural, visible
-from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillError, kind_of
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillChanged, SkillError, SourceNotFound, kind_of
 
 if TYPE_CHECKING:
     from skillshelf.install.verify import SkillFound
@@ -34,7 +34,7 @@ def verify(values: Values) -> int:
                 for path in run.places_of(name, skill):
                     one = verify_folder(name, path, skill.tree, run.store)
                     found.append(one)
-                    settle.update({path: step} if (step := _how_to_settle(run, one)) else {})
+                    settle[path] = _how_to_settle(run, one)
     if values["json"]:
         write(as_json(verify_json(found)))
     else:
@@ -42,19 +42,20 @@ def verify(values: Values) -> int:
     return DONE if all(one.ok for one in found) else NEGATIVE
 
 
-def _how_to_settle(run: InstallRun, found: "SkillFound") -> str:
-    """Return the commands that settle a difference."""
+def _how_to_settle(run: InstallRun, found: "SkillFound") -> tuple[str, ...]:
+    """Return the commands that settle a difference, each with what it does."""
     scope = " --user" if run.scope.kind == "user" else ""
     if found.state == "missing":
-        return f"to bring it back: skillshelf install{scope}"
+        return (f"to bring it back: skillshelf install{scope}",)
     if found.state != "changed":
-        return ""
+        return ()
     restore = f"skillshelf update {found.name} --restore{scope}"
     if found.cause.startswith("only "):
-        return f"to restore them: {restore}"
+        return (f"to restore them: {restore}",)
     return (
-        f"to see it: skillshelf diff {found.name}{scope}; to bring the locked files back: {restore}; "
-        f"to take these: skillshelf update {found.name} --accept{scope}"
+        f"to see it: skillshelf diff {found.name}{scope}",
+        f"to bring the locked files back: {restore}",
+        f"to take these: skillshelf update {found.name} --accept{scope}",
     )
 
 
@@ -101,6 +102,13 @@ def _side(run: InstallRun, name: str, skill: LockedSkill, side: str) -> Mapping[
         return run.store.read(skill.tree if side == "locked" else side)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
+    except SkillChanged:
+        if side == "locked" and run.found(name, skill).state == "ok":
+            return _side(run, name, skill, "disk")
+        fetch = f"skillshelf update {name} --restore{' --user' if run.scope.kind == 'user' else ''}"
+        raise SourceNotFound(
+            f"the store does not have {side} files of {name} (to fetch the locked ones: {fetch})"
+        ) from None
 
 
 def _source_contents(run: InstallRun, name: str, skill: LockedSkill) -> Mapping[str, bytes]:
@@ -155,6 +163,8 @@ def outdated(values: Values) -> int:
 
 
 def _outdated_view(run: InstallRun, rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "No skill is installed here.\n"
     shown = [
         (row["state"], visible(row["name"]), visible(row["reason"] or f"{row['source']}{_at(row)}"))
         for row in rows

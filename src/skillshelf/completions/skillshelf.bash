@@ -182,7 +182,7 @@ _skillshelf_argument() {
         'log 0') kind='show verify stats replay export' ;;
         'log '*) kind='file' ;;
         'completion 0') kind='bash zsh fish' ;;
-        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration policy links hosts sandbox' ;;
+        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration policy store locks links hosts sandbox' ;;
         'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help' ;;
     esac
 }

@@ -314,7 +314,7 @@ complete -c skillshelf -n '__skillshelf_is chat' -l once -d 'answer TEXT and exi
 complete -c skillshelf -n '__skillshelf_is completion 0' -a 'bash zsh fish'
 complete -c skillshelf -n '__skillshelf_is doctor' -l fix -d 'repair what can be made again'
 complete -c skillshelf -n '__skillshelf_is doctor' -l dry-run -d 'say what would be done, and do nothing'
-complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native folders cache packed index runs approvals configuration policy links hosts sandbox'
+complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native folders cache packed index runs approvals configuration policy store locks links hosts sandbox'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'

@@ -58,6 +58,7 @@ __all__ = [
     "remove_owned_folder",
     "remove_stored",
     "remove_tree",
+    "remove_whole_below",
     "rename_at",
     "replace_file",
     "replace_folder",
@@ -550,6 +551,25 @@ def remove_below(folder: str, path: str) -> None:
             raise FileExistsError(errno.EEXIST, f"it is a {kind}", path)
         remove_entry = os.rmdir if kind == "folder" else os.unlink
         remove_entry(to_system(name), dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_whole_below(folder: str, path: str) -> None:
+    """Remove a file, a link, or a folder of this user with its contents, by its path below a folder, through no link.
+
+    Permissions do not keep a folder: those of the store are read-only.
+    """
+    *above, name = path.split("/")
+    descriptor = open_folder(folder)
+    try:
+        for part in above:
+            inner = open_folder_at(descriptor, part)
+            os.close(descriptor)
+            descriptor = inner
+        if stat_at(descriptor, name).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user", path)
+        remove_at(descriptor, name)
     finally:
         os.close(descriptor)
 

@@ -608,7 +608,7 @@ class PolicyForm(TypedDict):
 class RemovalForm(TypedDict):
     """One thing that `uninstall` removes; `detail` is the reason if that failed."""
 
-    kind: Literal["link", "copy", "temporary", "cache", "state", "config"]
+    kind: Literal["link", "copy", "temporary", "cache", "data", "state", "config"]
     path: str
     detail: str
     state: Literal["planned", "done", "failed"]

@@ -1,6 +1,5 @@
 """Remove the trees of the store that nothing names any more, and what killed processes left in it."""
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from skillshelf.errors import SkillError
 from skillshelf.install.generation import generation_numbers, read_generation
 from skillshelf.install.scope import PROJECTS, scope_of
 
-__all__ = ["STORE_LOCK", "collect_garbage", "known_projects", "store_in_use"]
+__all__ = ["STORE_LOCK", "collect_garbage", "known_projects", "store_in_use", "unfinished_trees"]
 
 STORE_LOCK = "store.lock"
 """The lock file that whoever needs trees of the store holds together with others, and who removes some holds alone."""
@@ -75,7 +74,10 @@ def _collected(environment: Environment, store: Store, data: str, *, dry_run: bo
         if not dry_run:
             remove_tree(history)
         yield f"{root}: the project is gone, and its generations are forgotten"
-    yield from _half_written(store.folder, dry_run=dry_run)
+    for path in list(unfinished_trees(store.folder)):
+        if not dry_run:
+            remove_tree(path)
+        yield f"{path}: a process ended while it wrote or removed this"
 
 
 def known_projects(data: str) -> Iterator[tuple[str, str]]:
@@ -107,16 +109,13 @@ def _trees_in_lock(path: str) -> set[str]:
     return {tree.decode() for tree in _TREE.findall(data)}
 
 
-def _half_written(folder: str, *, dry_run: bool) -> Iterator[str]:
-    """Remove the folders that dead processes were writing or removing."""
+def unfinished_trees(folder: str) -> Iterator[str]:
+    """Yield the folders of a store that dead processes were writing or removing."""
     try:
         names = sorted(files.stamps_in(folder))
     except OSError:
         return
     for name in names:
         found = _LEFT.fullmatch(name)
-        if found is None or files.kind_at(f"/proc/{found[1]}") is not None:
-            continue
-        if not dry_run:
-            remove_tree(f"{folder}/{name}")
-        yield f"{os.path.join(folder, name)}: a process ended while it wrote or removed this"
+        if found is not None and files.kind_at(f"/proc/{found[1]}") is None:
+            yield f"{folder}/{name}"

@@ -50,7 +50,7 @@ class Generation(NamedTuple):
     """What was installed after one change, and what was done then; the first one is what was there before.
 
     `lock` is the text of the lock, None if there was none. `wishes_text` is the file of wishes of a project; the
-    user's has settings besides, which are nobody's to bring back.
+    user's has settings besides, which are nobody's to bring back. `before` is the generation that counted until then.
     """
 
     number: int
@@ -60,6 +60,7 @@ class Generation(NamedTuple):
     lock: str | None
     wishes: tuple[Wish, ...]
     wishes_text: str | None
+    before: int | None
 
     @property
     def skills(self) -> Mapping[str, LockedSkill]:
@@ -74,7 +75,7 @@ class UnusableGeneration(ConfigurationError):
 
 
 def new_generation(
-    number: int, label: str, scope: InstallScope, lock: bytes | None, wishes: bytes | None
+    number: int, label: str, scope: InstallScope, lock: bytes | None, wishes: bytes | None, *, before: int | None
 ) -> Generation:
     """Return the generation of a scope with this lock and this file of wishes."""
     from skillshelf.install.wishes import wishes_in
@@ -82,7 +83,8 @@ def new_generation(
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     listed = wishes_in(wishes, scope.wishes_path) if wishes is not None else ()
     text = wishes.decode() if wishes is not None and scope.kind == "project" else None
-    return Generation(number, label, at, scope.root, lock.decode() if lock is not None else None, listed, text)
+    lock_text = lock.decode() if lock is not None else None
+    return Generation(number, label, at, scope.root, lock_text, listed, text, before)
 
 
 def generation_numbers(history: str) -> list[int]:

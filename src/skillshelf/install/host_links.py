@@ -33,22 +33,26 @@ _DEFAULT = ".agents/skills"
 
 def follow_lock(
     scope: InstallScope, environment: Environment, names: Sequence[str], skills: Mapping[str, LockedSkill]
-) -> LinkPlan:
-    """Make, move and remove the links and copies of some skills; return what was done, and what was refused.
+) -> tuple[LinkPlan, bool]:
+    """Make, move and remove the links and copies of some skills; return what was done and refused.
 
-    The lock counts already, so nothing is raised: what cannot be done is refused with its reason.
+    The lock counts already, so nothing is raised: what cannot be done is refused with its reason. Return also whether
+    it came to its end; if the machine failed, it has to be done again.
     """
+    if not names:
+        return LinkPlan(), True
     engine = _Engine(scope, environment, skills)
     try:
         with links_settled(engine.environment):
             finish_pending(engine.environment)
-            return engine.follow(names)
+            return engine.follow(names), True
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
     except SkillError as error:
         reason = str(error)
     wanted = [(name, host) for name in names for host in (skills[name].hosts if name in skills else ())]
-    return LinkPlan(refused=tuple(LinkRefusal(name, host, f"failed: {reason}") for name, host in wanted or [("", "")]))
+    refused = [LinkRefusal(name, host, f"failed: {reason}") for name, host in wanted or [(names[0], "")]]
+    return LinkPlan(refused=tuple(refused)), False
 
 
 class _Wanted(NamedTuple):

@@ -79,7 +79,7 @@ class HttpAnswer(NamedTuple):
 
 def origin_of(url: str) -> Origin:
     """Return the origin of an address; raise SourceRefused for one that no request is sent to."""
-    shown = visible(cut(url, 200))
+    shown = visible(cut(url.partition("?")[0], 200))
     # A blank, a control character or a backslash is read differently by different programs.
     if not url.isascii() or re.search(r"[\x00-\x20\x7f\\]", url):
         raise SourceRefused("url", f"an address has characters that no address may have: {shown}")
@@ -114,7 +114,8 @@ def is_loopback_name(host: str) -> bool:
 
 def require_found(answer: HttpAnswer) -> HttpAnswer:
     """Return an answer with content; raise the error that its status stands for."""
-    where = visible(cut(answer.url, 200))
+    # What follows the question mark is often a signature, which opens the door to whoever reads the message.
+    where = visible(cut(answer.url.partition("?")[0], 200))
     if answer.status == 200:
         return answer
     if answer.status in (404, 410):
@@ -143,12 +144,17 @@ class HttpClient:
         netrc: bool = True,
     ) -> None:
         self.named = origin_of(named)
+        self._own_hosts = {self.named.host}
         self._netrc = netrc
         self._environment = environment
         self._allow_http = allow_http
         self._offline = offline
         self._seconds = seconds
         self._context: ssl.SSLContext | None = None
+
+    def allow_host(self, host: str) -> None:
+        """Let a host have any address, since the user's own configuration has a login for it."""
+        self._own_hosts.add(host)
 
     def get(self, url: str, *, limit: int, headers: Mapping[str, str] | None = None) -> HttpAnswer:
         """Return the answer to a GET request that may be redirected; whatever its status is."""
@@ -235,7 +241,7 @@ class HttpClient:
         try:
             if proxy is not None:
                 # The proxy looks up the host that the user named; any other one is looked up and checked here.
-                is_named = origin.host == self.named.host
+                is_named = origin.host in self._own_hosts
                 target = origin.host if is_named else str(self._checked(origin, deadline)[0])
                 _tunnel(connected, target, origin.port, proxy)
             if origin.scheme == "https":
@@ -253,7 +259,7 @@ class HttpClient:
                 raise SourceRefused("plain-http", f"plain http goes to this machine alone, not to {origin.host}")
             if not self._allow_http:
                 raise SourceRefused("plain-http", f"{origin.text} is plain http; allow it with --allow-http")
-        if origin.host != self.named.host:
+        if origin.host not in self._own_hosts:
             for address in addresses:
                 if (what := _not_public(address)) is not None:
                     raise SourceRefused(
@@ -452,9 +458,11 @@ def _resolved(host: str, port: int, deadline: _Deadline) -> list[Address]:
 def _opened(addresses: list[Address], port: int, deadline: _Deadline) -> socket.socket:
     """Connect to the first of these addresses that answers."""
     problem: OSError | None = None
-    for address in addresses:
+    for number, address in enumerate(addresses):
+        # A share of the time each: the first may be of a kind of network that does not work here.
+        share = deadline.left() / (len(addresses) - number)
         try:
-            return socket.create_connection((str(address), port), timeout=deadline.left())
+            return socket.create_connection((str(address), port), timeout=share)
         except OSError as error:
             problem = error
     raise problem or OSError("the name has no address")

@@ -112,6 +112,8 @@ class RegistrySource:
 
     def _pull(self, limits: SourceLimits) -> tuple[str, Mapping[str, bytes]]:
         """Return the digest that the reference stands for, and the files of the skill."""
+        if self._context.progress is not None:
+            self._context.progress(f"pulling {self.label}")
         digest, manifest = self._client.manifest(self._reference.ref or _DEFAULT_TAG)
         if "manifests" in manifest:
             manifest = self._client.manifest(_only_manifest(manifest).digest)[1]
@@ -321,6 +323,9 @@ class RegistryClient:
         if not realm_belongs(origin.host, origin_of(f"https://{self.host}").host):
             # The user's own word about that host; a registry's word gives nothing away.
             login = docker_login(origin.text.partition("://")[2], self._environment)
+        if login is not None:
+            # A private registry often has its tokens from another host of the same network.
+            self._client.allow_host(origin.host)
         query = {"service": service, "scope": f"repository:{self.repository}:{self._actions}"}
         url = f"{realm}{'&' if '?' in realm else '?'}{urlencode(query)}"
         request = HttpRequest(url, OCI_MANIFEST_BYTES, headers={"Authorization": basic(*login)} if login else {})

@@ -257,4 +257,4 @@ def _require(answer: HttpAnswer, status: int, what: str) -> None:
         return
     if answer.status < 300:
         raise SourceUnreachable(f"{answer.url.partition('?')[0]} does not take {what} (status {answer.status})")
-    require_found(answer._replace(url=answer.url.partition("?")[0]))
+    require_found(answer)

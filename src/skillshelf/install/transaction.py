@@ -98,12 +98,16 @@ class CommitResult(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """What shall be: the skills of the lock, None for no lock, the file of wishes, and the skills that it is about."""
+    """What shall be: the skills of the lock, None for no lock, the file of wishes, and the skills that it is about.
+
+    `unfollowed` are the skills of an earlier change whose links could not follow then.
+    """
 
     skills: Mapping[str, LockedSkill] | None
     wishes: bytes | None
     names: tuple[str, ...]
     label: str
+    unfollowed: tuple[str, ...] = ()
     number: int | None = None
 
 
@@ -124,7 +128,7 @@ def commit(
     SkillError if it cannot be done; then nothing is changed.
     """
     with _locked(scope), _nothing_done():
-        _recover(scope, environment)
+        left = _recover(scope, environment)
         with OpenScope(scope) as opened:
             skills, wishes = _present(opened)
             after = dict(skills or {})
@@ -140,7 +144,7 @@ def commit(
             edited = with_wishes(wishes or b"", listed, scope.wishes_path)
             names = tuple(dict.fromkeys(change.name for change in changes))
             lock = after if after or skills is not None else None
-            target = _Target(lock, edited if edited or wishes == b"" else None, names, label)
+            target = _Target(lock, edited if edited or wishes == b"" else None, names, label, left)
             return _carry_out(target, opened, environment, force)
 
 
@@ -149,7 +153,7 @@ def rollback(
 ) -> CommitResult:
     """Bring back the copies, the lock and the wishes of a generation; without a number, of the one before this."""
     with _locked(scope), _nothing_done():
-        _recover(scope, environment)
+        left = _recover(scope, environment)
         current = current_generation(scope.history)
         wanted = _earlier(scope, current) if number is None else number
         if wanted not in generation_numbers(scope.history):
@@ -164,6 +168,7 @@ def rollback(
                 _wishes_of(generation, wishes, scope),
                 names,
                 f"rollback to {wanted}",
+                left,
                 # The present one again is a new one: the switch to it is what tells done from undone.
                 wanted if wanted != current else None,
             )
@@ -252,13 +257,13 @@ def _carry_out(target: _Target, opened: OpenScope, environment: Environment, for
         current = current_generation(scope.history)
         is_known = current is not None or not target.names
         if copies or steps or target.number is not None or not is_known:
+            before = _keep_present(opened, target.label)
             pending = _pending_for(target, opened, steps, copies)
-            _run(pending, target, opened, contents, store)
+            _run(pending, target, opened, contents, store, before)
             notes = [line for line in (_attributes_note(steps, scope),) if line]
     number = pending.number if pending is not None else current or 0
-    done = follow_lock(scope, environment, target.names, target.skills or {})
-    if pending is not None:
-        _finish(pending, opened)
+    done, is_complete = follow_lock(scope, environment, _followed(target), target.skills or {})
+    _finish(pending or read_pending(scope.history), opened, is_complete=is_complete)
     return CommitResult(
         number,
         pending is not None or bool(done.actions),
@@ -270,27 +275,34 @@ def _carry_out(target: _Target, opened: OpenScope, environment: Environment, for
     )
 
 
+def _followed(target: _Target) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*target.names, *target.unfollowed)))
+
+
 def _pending_for(
     target: _Target, opened: OpenScope, steps: Sequence[FileStep], copies: Sequence[CopyStep]
 ) -> PendingCommit:
     history = opened.scope.history
     is_new = target.number is None
-    _keep_present(opened, target.label)
     number = max(generation_numbers(history), default=0) + 1 if target.number is None else target.number
     folders = opened.missing_folders() if copies else ()
-    return PendingCommit(number, is_new, new_token(), tuple(steps), tuple(copies), folders, target.names)
+    return PendingCommit(number, is_new, new_token(), tuple(steps), tuple(copies), folders, _followed(target))
 
 
-def _keep_present(opened: OpenScope, label: str) -> None:
-    """Write a generation of what is there, if none has it: before the first change, and after changes by others."""
+def _keep_present(opened: OpenScope, label: str) -> int:
+    """Return the generation of what is there; write it before the first change, and after changes by others."""
     scope = opened.scope
     lock_data = opened.read(_real(scope.lock_path, scope), LOCK_BYTES)
     wishes = opened.read(_real(scope.wishes_path, scope), CONFIG_BYTES)
     numbers = generation_numbers(scope.history)
-    present = new_generation(numbers[-1] + 1 if numbers else 0, f"before: {label}", scope, lock_data, wishes)
-    known = {number for number in (current_generation(scope.history), *numbers[-1:]) if number is not None}
-    if not any(_is_same(read_generation(scope.history, number), present) for number in known):
-        write_generation(scope.history, present)
+    current = current_generation(scope.history)
+    number = numbers[-1] + 1 if numbers else 0
+    present = new_generation(number, f"before: {label}", scope, lock_data, wishes, before=current)
+    for known in (current, *numbers[-1:]):
+        if known is not None and _is_same(read_generation(scope.history, known), present):
+            return known
+    write_generation(scope.history, present)
+    return present.number
 
 
 def _is_same(one: Generation, other: Generation) -> bool:
@@ -307,6 +319,7 @@ def _run(
     opened: OpenScope,
     contents: Mapping[str, bytes | None],
     store: Store,
+    before: int,
 ) -> None:
     """Carry out a change up to the switch to its generation; undo it if a step before that fails."""
     scope = opened.scope
@@ -314,15 +327,19 @@ def _run(
         write_pending(scope.history, pending)
         if pending.is_new:
             lock_data, wishes = (contents[_real(path, scope)] for path in (scope.lock_path, scope.wishes_path))
-            write_generation(scope.history, new_generation(pending.number, target.label, scope, lock_data, wishes))
+            generation = new_generation(pending.number, target.label, scope, lock_data, wishes, before=before)
+            write_generation(scope.history, generation)
         stage_steps(pending, opened, contents, store)
         apply_steps(pending, opened)
         make_current(scope.history, pending.number)
-    except BaseException:
+    except BaseException as error:
         if current_generation(scope.history) != pending.number:
             # What cannot be undone now, because the disk fails, is undone by the next command.
             with suppress(OSError):
                 _undo(pending, opened)
+            raise
+        # Only the flush behind the switch failed: it is done.
+        if not isinstance(error, OSError):
             raise
 
 
@@ -333,27 +350,40 @@ def _undo(pending: PendingCommit, opened: OpenScope) -> None:
     forget_pending(opened.scope.history)
 
 
-def _finish(pending: PendingCommit, opened: OpenScope) -> None:
-    tidy_steps(pending, opened)
-    forget_pending(opened.scope.history)
-    remove_old_generations(opened.scope.history)
+def _finish(pending: PendingCommit | None, opened: OpenScope, *, is_complete: bool) -> None:
+    """Remove what a change that is done left beside; unless the links followed, the next command has to do that."""
+    if pending is None:
+        return
+    # It is done, so a failure is none of the change: the next command tries again.
+    with suppress(OSError):
+        tidy_steps(pending, opened)
+        if is_complete:
+            forget_pending(opened.scope.history)
+        remove_old_generations(opened.scope.history)
 
 
-def _recover(scope: InstallScope, environment: Environment) -> None:
-    """Finish or undo what a killed process left, with the lock of the scope held."""
+def _recover(scope: InstallScope, environment: Environment) -> tuple[str, ...]:
+    """Finish or undo what a killed process left, with the lock of the scope held.
+
+    Return the skills whose links could not follow, because the machine failed again.
+    """
     sweep_history(scope.history)
     pending = read_pending(scope.history)
     if pending is None:
-        return
+        return ()
     with OpenScope(scope) as opened:
         if current_generation(scope.history) != pending.number:
             _undo(pending, opened)
             note("undid what an interrupted command had begun to change")
-            return
+            return ()
         skills, _ = _present(opened)
-        follow_lock(scope, environment, pending.names, skills or {})
-        _finish(pending, opened)
+        done, is_complete = follow_lock(scope, environment, pending.names, skills or {})
+        _finish(pending, opened, is_complete=is_complete)
+        if not is_complete:
+            note(visible(f"links of hosts still cannot follow: {done.refused[0].reason}"))
+            return pending.names
         note("finished what an interrupted command had begun to change")
+        return ()
 
 
 # What has to be done ------------------------------------------------------------------------------
@@ -454,11 +484,13 @@ def _earlier(scope: InstallScope, current: int | None) -> int:
     """Return the generation before the current one that is not the same."""
     if current is None:
         raise SkillNotFound("an earlier generation (nothing was installed here)")
-    now = read_generation(scope.history, current)
-    for number in reversed([number for number in generation_numbers(scope.history) if number < current]):
-        if not _is_same(read_generation(scope.history, number), now):
-            return number
-    raise SkillNotFound("an earlier generation (this is the first)")
+    now = generation = read_generation(scope.history, current)
+    numbers = generation_numbers(scope.history)
+    while generation.before is not None and generation.before in numbers and generation.before < generation.number:
+        generation = read_generation(scope.history, generation.before)
+        if not _is_same(generation, now):
+            return generation.number
+    raise SkillNotFound("an earlier generation (this is the first that is kept)")
 
 
 def _wishes_of(generation: Generation, present: bytes | None, scope: InstallScope) -> bytes | None:

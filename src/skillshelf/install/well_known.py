@@ -76,7 +76,7 @@ class SiteSource:
         self.notes = ()
         self._kept = None
         answer = self._index()
-        where = visible(cut(answer.url, 200))
+        where = visible(cut(answer.url.partition("?")[0], 200))
         document = json_value(answer.data, where, "index")
         self._offers = self._read(document, answer.url)
         if not self._offers and not self.notes:
@@ -106,11 +106,16 @@ class SiteSource:
             raise SourceNotFound(f"{self.label} does not offer a skill {visible(name)!r}")
         return offer
 
+    def _say(self, text: str) -> None:
+        if self._context.progress is not None:
+            self._context.progress(text)
+
     # The index ----------------------------------------------------------------------------------------
 
     def _index(self) -> HttpAnswer:
         """Return the index of the newest version that the site has."""
         base = self._reference.location.rstrip("/")
+        self._say(f"reading the index of {self.label}")
         answer = self._client.get(base + INDEX_PATH, limit=SOURCE_INDEX_BYTES)
         if answer.status in (404, 410):
             answer = self._client.get(base + _FORMER_PATH, limit=SOURCE_INDEX_BYTES)
@@ -119,7 +124,7 @@ class SiteSource:
         return require_found(answer)
 
     def _read(self, document: Any, url: str) -> dict[str, _Offer]:
-        where = visible(cut(url, 200))
+        where = visible(cut(url.partition("?")[0], 200))
         rows = document.get("skills") if isinstance(document, dict) else None
         if not isinstance(rows, list):
             raise SourceRefused("index", f"{where} is not an index of skills")
@@ -152,6 +157,7 @@ class SiteSource:
     def _artifact(self, offer: _Offer, limits: SourceLimits) -> Mapping[str, bytes]:
         """Return all files of a skill from the one file that the index names."""
         name = offer.entry.name
+        self._say(f"fetching {name} from {self.label}")
         limit = limits.bytes + _ARCHIVE_OVERHEAD if offer.kind == "archive" else min(limits.bytes, SKILL_FILE_BYTES)
         data = require_found(self._client.get(offer.url, limit=limit)).data
         require_digest(data, offer.digest or "", f"{name} at {self.label}")
@@ -171,8 +177,7 @@ class SiteSource:
             if path not in offer.files:
                 raise SourceNotFound(f"{offer.entry.name} has no file {visible(path)!r}")
             url = f"{offer.url}/{quote(path)}"
-            if self._context.progress is not None:
-                self._context.progress(f"{self.label}: {offer.entry.name}/{visible(path)}")
+            self._say(f"fetching {offer.entry.name}/{visible(path)} from {self.label}")
             contents[path] = require_found(self._client.get(url, limit=left)).data
             left -= len(contents[path])
         require_name(contents, offer.entry.name)

@@ -99,7 +99,7 @@ def _edited(text: str, before: Sequence[Wish], after: Sequence[Wish]) -> str:
         table, rest = parts[2 * n + 1 : 2 * n + 3]
         if new is None:
             # The blank line before the table goes with it.
-            made[-1] = made[-1].removesuffix("\n") if made[-1].endswith("\n\n") else made[-1]
+            made[-1] = made[-1].removesuffix("\n") if f"\n{made[-1]}".endswith("\n\n") else made[-1]
             made += ["", rest.removeprefix("\n") if not "".join(made) else rest]
         else:
             made += [table if new == old else _table_text(table, new), rest]
@@ -155,7 +155,7 @@ def _edited_whole(text: str, before: Sequence[Wish], after: Sequence[Wish]) -> s
         elif wish != before[n]:
             _fill(tables[n], wish)
     for wish in left:
-        table = tomlkit.inline_table()
+        table = tomlkit.table() if isinstance(tables, tomlkit.items.AoT) else tomlkit.inline_table()
         _fill(table, wish)
         tables.append(table)
     if not tables:
