@@ -175,6 +175,26 @@ def test_plain_http_needs_the_users_word(place: GitPlace, address: str) -> None:
         GitSource(reference, SourceContext(place.environment)).list()
 
 
+def test_a_path_is_not_decoded_as_an_address(place: GitPlace) -> None:
+    place.repository("%41").commit({"SKILL.md": b"the right one"})
+    place.repository("A").commit({"SKILL.md": b"another one"})
+    source = place.source(place.address("%41"))
+    (entry,) = source.list()
+
+    assert source.fetch(entry, (), SourceLimits()) == {"SKILL.md": b"the right one"}
+    assert source.identity(entry).source == place.address("%41")
+
+
+def test_a_repository_of_another_user_is_refused(place: GitPlace) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files to another user")
+    repository = place.repository()
+    repository.commit(FILES)
+    os.chown(repository.path, 12345, 12345)
+    with pytest.raises(SourceRefused, match="ownership"):
+        place.source(place.address()).list()
+
+
 def test_nothing_is_fetched_offline(place: GitPlace, address: str) -> None:
     reference = parse_reference(f"git+{address}/skills.git", place.environment)
 

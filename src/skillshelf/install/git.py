@@ -135,7 +135,7 @@ class FetchedCommit:
     def __init__(self, reference: SourceReference, context: SourceContext) -> None:
         self._reference = reference
         self._label = visible(reference.canonical)
-        _check_transport(reference, context)
+        self._address = _address(reference, context)
         sweep_owned_folders(_PREFIX, seconds=0.5)
         try:
             folder = make_owned_folder(_PREFIX)
@@ -167,7 +167,7 @@ class FetchedCommit:
             context.progress(f"fetching {self._label}")
         options = ("--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--progress")
         answer = git.run(
-            *("fetch", *options, "--end-of-options", self._reference.location, f"+{ref}:{_WANTED}"),
+            *("fetch", *options, "--end-of-options", self._address, f"+{ref}:{_WANTED}"),
             limit=1 << 20,
             what=f"fetching {self._label}",
         )
@@ -230,25 +230,31 @@ class FetchedCommit:
         return found
 
 
-def _check_transport(reference: SourceReference, context: SourceContext) -> None:
+def _address(reference: SourceReference, context: SourceContext) -> str:
+    """Return what git is told to fetch from; raise SourceRefused for a transport that is not allowed."""
     scheme, _, path = reference.location.partition("://")
     if scheme == "http" and not context.allow_http:
         raise SourceRefused("plain-http", f"{visible(reference.canonical)} is plain HTTP; --allow-http allows it")
     if scheme == "file":
+        path = files.real_path(path)
+        if files.kind_at(path) != "folder":
+            raise SourceNotFound(f"no such folder: {visible(path)}")
         # Such a repository reads its objects from another one, which the user did not name.
         for objects in (f"{path}/objects", f"{path}/.git/objects"):
             if files.kind_at(f"{objects}/info/alternates") is not None:
                 raise SourceRefused("alternates", f"{visible(path)} takes its objects from another repository")
-        if files.kind_at(path) is None:
-            raise SourceNotFound(f"no such folder: {visible(path)}")
-    elif context.offline:
+        # Git decodes escapes in an address, and not in a path.
+        return path
+    if context.offline:
         raise SourceUnreachable(f"{visible(reference.canonical)} cannot be fetched offline")
+    return reference.location
 
 
 _FAILURES: Sequence[tuple[str, str]] = (
     (r"couldn't find remote ref|no such remote ref|not our ref|no matching remote head", "no-ref"),
     (r"transport '.*' not allowed|not permitted", "transport"),
     (r"returned error: 3[0-9][0-9]|redirection", "redirect"),
+    (r"dubious ownership", "ownership"),
     (r"mismatched algorithms|object format", "object-format"),
     (r"out of memory|malloc|died of signal 25|File too large", "too-large"),
     (r"fsck error|error: object [0-9a-f]{40}", "fsck"),
@@ -260,6 +266,7 @@ _FAILURES: Sequence[tuple[str, str]] = (
 _REFUSED = {
     "transport": "its transport is not allowed",
     "redirect": "it answers with another address; use that one (some servers want .git at the end)",
+    "ownership": "it belongs to another user, and git's safe.directory does not name it",
     "object-format": "its objects are not named by SHA-1",
     "too-large": "it is larger than a repository may be",
     "fsck": "git refuses its objects",
