@@ -110,6 +110,13 @@ COMMANDS = (
     "enable deploy",
     "trust .",
     "trust --list",
+    "add SOURCE --yes",
+    "add SOURCE --user --yes --host claude-code,kiro",
+    "verify",
+    "update --yes",
+    "remove fetched --yes",
+    "rollback --yes",
+    "gc",
     "profile standard",
     "log show JOURNAL",
     "log verify JOURNAL",
@@ -139,6 +146,8 @@ def test_no_command_writes_a_file_that_the_table_does_not_know(machine: Machine)
     }
     assert kinds >= {("cache", "search index"), ("config", "configuration"), ("config", "configuration lock")}
     assert ("state", "record of links") in kinds
+    assert kinds >= {("data", "store"), ("data", "generations"), ("data", "current generation")}
+    assert ("config", "lock of installed skills") in kinds
 
 
 @pytest.mark.slow
@@ -164,6 +173,7 @@ def _filled(machine: Machine) -> Environment:
     for number in range(70):
         write_skill(machine.home / ".agents/skills", f"skill-{number}")
     write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.base / "skills", "fetched")
     return make_environment(str(machine.repo), None, {"HOME": str(machine.home)})
 
 
@@ -174,7 +184,7 @@ def _run(machine: Machine, *words: str) -> subprocess.CompletedProcess[bytes]:
             sys.executable,
             "-m",
             "skillshelf",
-            *(str(_journal(machine)) if word == "JOURNAL" else word for word in words),
+            *(_places(machine).get(word, word) for word in words),
         ],
         cwd=machine.repo,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, **variables},
@@ -184,8 +194,9 @@ def _run(machine: Machine, *words: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def _journal(machine: Machine) -> Path:
-    return machine.base / "journals" / "run.jsonl"
+def _places(machine: Machine) -> dict[str, str]:
+    """What stands for words of the commands."""
+    return {"JOURNAL": str(machine.base / "journals/run.jsonl"), "SOURCE": str(machine.base / "skills/fetched")}
 
 
 def _unknown(machine: Machine) -> list[str]:
@@ -204,7 +215,11 @@ def _unknown(machine: Machine) -> list[str]:
         if path.is_dir() and not path.is_symlink():
             continue
         if folder is not None:
-            is_known = known_file(places[folder], str(path.relative_to(folder))) is not None
+            relative = path.relative_to(folder)
+            # A folder of the store is one thing, with everything in it.
+            is_known = any(known_file(places[folder], str(one)) is not None for one in (relative, *relative.parents))
+        elif path.parent == machine.repo:
+            is_known = path.name in ("skillshelf.toml", "skillshelf.lock", ".gitattributes")
         else:
             is_known = path.name == ".skillshelf-made.json" or "skills" in path.relative_to(machine.base).parts
         found += [] if is_known else [str(path)]

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from skillshelf.catalog.lock import LockedSkill, read_lock
 from skillshelf.catalog.store import store_of
 from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.approvals import add_approval, is_approved, read_approvals
-from skillshelf.core.disk_writes import lock, open_to_append
+from skillshelf.core.disk_writes import lock, open_to_append, remove_tree
 from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import GENERATIONS_KEPT
 from skillshelf.errors import SkillChanged, SkillError, SkillNotFound, SourceNotFound, SourceRefused
@@ -255,22 +256,33 @@ def test_a_tree_that_the_store_does_not_have_is_refused_before_anything_is_writt
     assert everything(project.machine.base) == before
 
 
-def test_a_file_system_that_is_full_or_read_only_changes_nothing(project: Installer) -> None:
-    project.add("pdf")
-    locked = project.locked("pdf", "two")
-    before = everything(project.machine.base)
-    os.chmod(project.machine.base, 0o755)
-    for path in (project.machine.base, *project.machine.base.rglob("*")):
-        if not path.is_symlink() and os.geteuid() == 0:
-            os.chown(path, 65534, 65534)
-    project.machine.repo.chmod(0o555)
+@pytest.mark.parametrize("place", ["repo", "repo/.agents", "home/.local"])
+def test_a_folder_that_is_read_only_changes_nothing(place: str) -> None:
+    # Not below the folder of pytest, which belongs to root if root runs the tests.
+    base = Path(tempfile.mkdtemp(prefix="skillshelf-test-"))
     try:
-        with ordinary_user(), pytest.raises(SkillError, match=r"nothing was changed: .*permission denied"):
+        project = Installer(Machine(base))
+        project.add("pdf")
+        locked = project.locked("pdf", "two")
+        before = everything(base)
+        Path(project.scope.history, "install.lock").unlink()
+        for path in (base, *base.rglob("*")):
+            if os.geteuid() == 0:
+                os.chown(path, 65534, 65534, follow_symlinks=False)
+        for path in (base / place, *(base / place).rglob("*")):
+            path.chmod(path.stat().st_mode & ~0o222)
+        with ordinary_user(), pytest.raises(SkillError) as caught:
             commit(project.scope, project.environment, [SkillChange("pdf", locked)], label="update")
+        assert str(caught.value).startswith("nothing was changed: /")
+        assert "permission denied" in str(caught.value)
+        for path in ((base / place), *(base / place).rglob("*")):
+            path.chmod(path.stat().st_mode | 0o200)
+        assert {name: data for name, (data, _) in everything(base).items()} == {
+            name: data for name, (data, _) in before.items()
+        }
+        assert [*problems(base, "project")] == []
     finally:
-        project.machine.repo.chmod(0o755)
-    assert everything(project.machine.base) == before
-    assert [*problems(project.machine.base, "project")] == []
+        remove_tree(str(base))
 
 
 # The user -----------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def main() -> None:
     for kind, what in pairs:
         with tempfile.TemporaryDirectory() as folder:
             kills = Kills(Path(folder), kind, what, through=options.through)
-            for _ in range(-(-options.random // len(pairs))):
+            while kills.count["before"] + kills.count["after"] < options.random / len(pairs):
                 kills.run(partial(kills.at_random, seconds=chance.uniform(0, 1.1 * kills.seconds)))
             print(f"random {kind} {what}: {kills.count}", flush=True)
     for kind, what in [] if options.no_strace else pairs:

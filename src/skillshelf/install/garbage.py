@@ -26,8 +26,12 @@ _LEFT = re.compile(r"\.(?:new|removed)-([0-9]+)-[0-9a-f]{8}")
 def store_in_use(environment: Environment) -> Iterator[None]:
     """Keep `gc` from removing trees between the moment they are stored and the commit that names them."""
     data = scope_of(environment, user=True).data_folder
-    make_own_folder(data)
-    descriptor = open_to_append(f"{data}/{STORE_LOCK}")
+    try:
+        make_own_folder(data)
+        descriptor = open_to_append(f"{data}/{STORE_LOCK}")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SkillError(f"nothing was changed: {data} cannot be written: {reason}") from None
     try:
         if not lock(descriptor, "shared", seconds=INSTALL_WAIT_SECONDS):
             raise SkillError("nothing was changed: another skillshelf removes unused skills; run the command again")

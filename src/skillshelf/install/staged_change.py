@@ -8,8 +8,8 @@ from then on, it is only tidied up. All of this happens below open folders, thro
 import json
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from skillshelf.catalog.source import ExecutableFile
@@ -271,18 +271,29 @@ def stage_steps(pending: PendingCommit, opened: OpenScope, contents: Mapping[str
             raise SkillError(f"{step.path} changed meanwhile")
         for end, data in (("new", contents[step.path]), ("old", old)):
             if data is not None:
-                write_at(folder, f"{name}.{pending.token}.{end}", data, mode=mode, like=like)
+                with _failing_at(step.path):
+                    write_at(folder, f"{name}.{pending.token}.{end}", data, mode=mode, like=like)
     if not pending.copies:
         return
-    opened.skills(make=True)
-    staging = _staging(pending, opened, make=True)
+    with _failing_at(opened.scope.skills_folder or ""):
+        opened.skills(make=True)
+        staging = _staging(pending, opened, make=True)
+        try:
+            for n, copy in enumerate(pending.copies):
+                if copy.new is not None:
+                    _stage_copy(staging, n, copy, opened, store)
+            sync_open_folder(staging)
+        finally:
+            files.close(staging)
+
+
+@contextmanager
+def _failing_at(path: str) -> Iterator[None]:
+    """Let an error of the machine name a place, not a temporary name beside it."""
     try:
-        for n, copy in enumerate(pending.copies):
-            if copy.new is not None:
-                _stage_copy(staging, n, copy, opened, store)
-        sync_open_folder(staging)
-    finally:
-        files.close(staging)
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from None
 
 
 def _stage_copy(staging: int, n: int, copy: CopyStep, opened: OpenScope, store: Store) -> None:
@@ -308,10 +319,11 @@ def apply_steps(pending: PendingCommit, opened: OpenScope) -> None:
         skills = opened.skills() or 0
         staging = _staging(pending, opened, make=False)
         try:
-            for n, copy in enumerate(pending.copies):
-                _apply_copy(n, copy, skills, staging)
-            sync_open_folder(staging)
-            sync_open_folder(skills)
+            with _failing_at(opened.scope.skills_folder or ""):
+                for n, copy in enumerate(pending.copies):
+                    _apply_copy(n, copy, skills, staging)
+                sync_open_folder(staging)
+                sync_open_folder(skills)
         finally:
             files.close(staging)
     for step in pending.files:
