@@ -23,7 +23,7 @@ from skillshelf.core.text import visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import PermissionDenied, SkillError
 
-__all__ = ["FolderDigests", "SeenFolders", "is_intact", "lock_problems", "with_locks"]
+__all__ = ["FolderDigests", "LockState", "SeenFolders", "is_intact", "lock_problems", "lock_state", "with_locks"]
 
 _OVERRIDDEN = (None, "untrusted", "disable-model-invocation", "no-description", "on-use")
 """Why a skill may be hidden while its change is the reason that is told: nobody decided about this skill itself."""
@@ -74,7 +74,7 @@ def _marked(
     skill = skill._replace(origin=locked.source, tree=locked.tree)
     known = seen.digests(skill.real_dir)
     if not is_intact(skill.real_dir, locked, known, environment):
-        warnings.append(Diagnostic(skill.path, CHANGED, _change(skill, locked)))
+        warnings.append(Diagnostic(skill.path, CHANGED, _change(locked)))
         if skill.hidden in _OVERRIDDEN and not is_kept_untrusted(skill.hidden_by):
             return skill._replace(hidden="changed", hidden_by=locked.by)
     elif known is not None and known.folders and locked.tree != known.whole:
@@ -83,7 +83,7 @@ def _marked(
     return skill
 
 
-def _change(skill: CatalogSkill, locked: LockedTree) -> str:
+def _change(locked: LockedTree) -> str:
     if locked.problem is not None:
         return f"nobody can tell which files it must have, so it is not handed out: {visible(locked.problem)}"
     return (
@@ -118,6 +118,29 @@ def _problem(path: str, error: UnusableLock) -> Diagnostic:
     number = int(line) if text.startswith("line ") and line.isdecimal() else None
     message = f"{rest if number else text}; the skills that it may name are not handed out until it can be read"
     return Diagnostic(path, UNUSABLE, message, number)
+
+
+class LockState(NamedTuple):
+    """An installed skill: what it must be, and whether it is; `message` says what is wrong.
+
+    `extra` are folders that Python made in it since.
+    """
+
+    locked: LockedTree
+    changed: bool
+    message: str
+    extra: tuple[str, ...] = ()
+
+
+def lock_state(folder: str, environment: Environment, locks: Locks | None = None) -> LockState | None:
+    """Return the state of the installed skill in a real folder, as its files are now; None for any other skill."""
+    locked = (locks or Locks(environment)).tree_of(folder)
+    if locked is None:
+        return None
+    known = SeenFolders(None, "").digests(folder)
+    changed = not is_intact(folder, locked, known, environment)
+    extra = known.folders if known is not None and not changed and known.whole != locked.tree else ()
+    return LockState(locked, changed, _change(locked) if changed else "", extra)
 
 
 class FolderDigests(NamedTuple):

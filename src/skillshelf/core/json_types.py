@@ -94,6 +94,8 @@ class SkillForm(TypedDict):
     trusted: bool
     hidden: Hidden | None
     hidden_by: str | None
+    origin: str | None
+    tree: str | None
     frontmatter: dict[str, Any]
 
 
@@ -382,6 +384,9 @@ class CandidateForm(TypedDict):
     hosts: list[HostVerdictForm]
     hidden: Hidden | FilterReason | None
     hidden_by: str | None
+    origin: str | None
+    version: str | None
+    changed: bool
 
 
 class WhyForm(TypedDict):
@@ -429,6 +434,9 @@ class HostSkillForm(TypedDict):
     name: str
     path: str
     hosts: dict[str, bool | None]
+    origin: str | None
+    version: str | None
+    changed: bool
 
 
 class HostsForm(TypedDict):
@@ -498,6 +506,8 @@ class InventorySkillForm(TypedDict):
     hosts: dict[str, bool | None]
     problems: list[InventoryProblemForm]
     origin: str | None
+    version: str | None
+    changed: bool
 
 
 class InventoryCountsForm(TypedDict):
