@@ -15,7 +15,7 @@ from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
 from skillshelf.core import files
-from skillshelf.core.environment import Environment
+from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Catalog, CatalogSkill
 from skillshelf.errors import SkillError
@@ -123,8 +123,12 @@ class Effects(NamedTuple):
     remember: Callable[[Environment, Answer], None]
 
 
-def real_effects(environment: Environment) -> Effects:
-    """Return the effects that use the disk and the sandbox of this machine; installed skills are checked each time."""
+def real_effects(of: Environment | None = None) -> Effects:
+    """Return the effects that use the disk and the sandbox of this machine; installed skills are checked each time.
+
+    Locks and store are those of an environment, by default that of the process.
+    """
+    environment = of or make_environment(None, None, None)
     return Effects(
         load=lambda skill, profile: load_now(skill, profile, environment),
         search=search_shelf,
