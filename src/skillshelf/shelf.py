@@ -17,7 +17,7 @@ from skillshelf.core.environment import Environment, find_repository, make_envir
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Catalog, CatalogSkill
-from skillshelf.errors import ConfigurationError, FileReadError, SkillDirectoryNotFound, SkillsDisabled
+from skillshelf.errors import ConfigurationError, FileReadError, SkillDirectoryNotFound, SkillNotFound, SkillsDisabled
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -236,19 +236,24 @@ class Shelf:
     def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
         """Load a skill by name or path; a path wins. The file is always read from disk."""
         from skillshelf.catalog.load import load, loaded_locked, resolve
+        from skillshelf.session.effects import require_not_changed
 
         self._require_usable()
         if not self.settings.enabled:
             raise SkillsDisabled
         catalog = self.catalog
-        found = resolve(
-            catalog.skills,
-            name=name,
-            path=_text(path),
-            cwd=self.environment.cwd,
-            catalog=catalog,
-            names=self.profile.collision_key,
-        )
+        try:
+            found = resolve(
+                catalog.skills,
+                name=name,
+                path=_text(path),
+                cwd=self.environment.cwd,
+                catalog=catalog,
+                names=self.profile.collision_key,
+            )
+        except SkillNotFound as error:
+            require_not_changed(error.name, self.environment)
+            raise
         self._require_allowed(found)
         installed = self._installed_files(found)
         return load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
@@ -280,14 +285,19 @@ class Shelf:
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """Read the file of a skill at an address `skill://name/path`; a link is followed if it stays in the skill."""
         from skillshelf.catalog.load import read_resource
+        from skillshelf.session.effects import require_not_changed
 
         self._require_usable()
         if not self.settings.enabled:
             raise SkillsDisabled
         catalog = self.catalog
-        skill, resource = read_resource(
-            uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files
-        )
+        try:
+            skill, resource = read_resource(
+                uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files
+            )
+        except SkillNotFound as error:
+            require_not_changed(error.name, self.environment)
+            raise
         self._require_allowed(skill)
         return resource
 

@@ -6,7 +6,8 @@ A lock that is not exactly what this version writes is refused with its line; it
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from skillshelf.catalog.lock_places import INSTALLED, LOCK_FILE, user_lock_path
@@ -224,6 +225,18 @@ class Locks:
     def tree_of(self, folder: str) -> LockedTree | None:
         """Return which tree a real folder must be; None if nothing speaks of it."""
         return self._in_store(folder) or self._in_project(folder) or self._of_user(folder) or self._copied(folder)
+
+    def installed(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the real folder of every skill that the lock of this project or of the user names."""
+        project = self.project_lock(f"{self._environment.cwd}/.")
+        places = [(project, os.path.dirname(project))] if project is not None else []
+        if (own := user_lock_path(self._environment)) is not None and self._environment.home is not None:
+            places.append((own, self._environment.home))
+        for path, root in places:
+            with suppress(UnusableLock):
+                yield from (
+                    (name, files.real_path(f"{_below(root, INSTALLED)}/{name}")) for name in self.skills_in(path)
+                )
 
     def is_ours(self, folder: str, tree: str) -> bool:
         """Return whether a real folder is a tree in the store, or a copy of it that we made."""

@@ -7,7 +7,7 @@ is now is told by the stamps of everything in it, as long as all of them have se
 import marshal
 import time
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from skillshelf.catalog.lock import LockedTree, Locks, UnusableLock
 from skillshelf.catalog.lock_places import CHANGED, EXTRA, UNUSABLE
@@ -47,9 +47,10 @@ def with_locks(
             marked[at] = _marked(skill, locked, seen, environment, warnings)
         elif required is not None and skill.hidden in _OVERRIDDEN and skill.scope in _NEED_LOCK:
             marked[at] = skill._replace(hidden="denied", hidden_by=required)
+    warnings += _left_out(catalog, marked, locks, seen, environment)
     seen.write()
     errors = lock_problems(locks)
-    if not marked and not errors:
+    if not marked and not errors and not warnings:
         return catalog, marked
     result = catalog._replace(
         skills=_replaced(catalog.skills, marked),
@@ -57,6 +58,23 @@ def with_locks(
         warnings=(*catalog.warnings, *warnings) if warnings else catalog.warnings,
     )
     return result, marked
+
+
+def _left_out(
+    catalog: Catalog,
+    marked: Mapping[int, CatalogSkill],
+    locks: Locks,
+    seen: "SeenFolders",
+    environment: Environment,
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each installed skill that is no skill of the catalog since its files were changed."""
+    known = {skill.real_dir for skill in marked.values()}
+    for _, folder in locks.installed():
+        if folder in known or files.kind_at(folder) != "folder":
+            continue
+        locked = locks.tree_of(folder)
+        if locked is not None and not is_intact(folder, locked, seen.digests(folder), environment):
+            yield Diagnostic(folder, CHANGED, _change(locked))
 
 
 _NEED_LOCK = ("project", "repo", "user", "custom", "env")

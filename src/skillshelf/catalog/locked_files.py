@@ -6,7 +6,7 @@ two states of the folder.
 
 from collections.abc import Callable, Mapping
 
-from skillshelf.catalog.lock import LockedTree, locked_tree
+from skillshelf.catalog.lock import LockedTree, Locks, locked_tree
 from skillshelf.catalog.tree import SkillTree, TreeFile, tree_digest
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
@@ -16,7 +16,16 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
 from skillshelf.errors import FileReadError, PermissionDenied, SkillChanged
 
-__all__ = ["PYCACHE", "FolderState", "LockedFiles", "ReadFiles", "folder_state", "read_locked", "refuse"]
+__all__ = [
+    "PYCACHE",
+    "FolderState",
+    "LockedFiles",
+    "ReadFiles",
+    "folder_state",
+    "read_locked",
+    "refuse",
+    "require_unchanged",
+]
 
 PYCACHE = "__pycache__"
 """The folder that Python makes beside a script that it imports."""
@@ -122,6 +131,16 @@ def read_locked(
     tree = SkillTree(locked.tree, None, len(found.listed), size, locked.tree, found.listed)
     extra = tuple(path for path in state.folders if not any(one.startswith(f"{path}/") for one in found.contents))
     return LockedFiles(locked, tree, found.contents, extra)
+
+
+def require_unchanged(name: str, environment: Environment) -> None:
+    """Raise SkillChanged if a lock names an installed skill so, and its files are others: it may be no skill any more.
+
+    One whose folder is gone is not there, rather than changed.
+    """
+    for known, folder in Locks(environment).installed():
+        if known == name and files.kind_at(folder) == "folder":
+            read_locked(folder, environment, name=name)
 
 
 def refuse(name: str, locked: LockedTree) -> PermissionDenied:

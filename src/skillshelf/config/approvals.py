@@ -76,9 +76,13 @@ def _parsed(file: StateFile, document: dict[str, Any]) -> list[Approval]:
     return [Approval(**entry) for entry in entries]
 
 
-def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str) -> bool:
-    """Return whether a tool is approved for the SKILL.md at a real path with this tree."""
-    return any((one.tool, one.path, one.tree) == (tool, path, tree) for one in approvals)
+def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str, *, ours: bool = False) -> bool:
+    """Return whether a tool is approved for the SKILL.md at a real path with this tree.
+
+    `ours` is True for what lies in the store or is a copy that we made: an approval without a path counts there.
+    """
+    paths = (path, None) if ours else (path,)
+    return any(one.path in paths and (one.tool, one.tree) == (tool, tree) for one in approvals)
 
 
 def add_approval(environment: Environment, tool: str, name: str, path: str, tree: str) -> bool:

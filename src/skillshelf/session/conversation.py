@@ -283,7 +283,8 @@ class Conversation:
     def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
         try:
             return [self.resolve(name, path, permission=steps.permission)]
-        except SkillNotFound:
+        except SkillNotFound as error:
+            self._require_not_changed(error)
             listed = self._listed_at_start(name) if steps.resolve == "listed" and path is None and name else None
             if listed is None:
                 raise
@@ -308,6 +309,14 @@ class Conversation:
         if steps.request == "permitted":
             self.permissions.requested[skill.real_path] = skill.name
         return True
+
+    def _require_not_changed(self, missing: SkillNotFound) -> None:
+        """Raise SkillChanged if the skill that is not found is an installed one whose files are others now."""
+        try:
+            self.effects.require_not_changed(missing.name)
+        except SkillChanged as error:
+            self.recorder.record("skill_warning", kind=CHANGED, detail=str(error), name=error.name, path=None)
+            raise
 
     def _require_settled(self, skill: CatalogSkill) -> None:
         """Raise SkillChanged for an installed skill that the catalog knows as changed, unless it was settled since."""
@@ -545,7 +554,11 @@ class Conversation:
         on_output: "OnOutput | None" = None,
     ) -> "tuple[Run, ToolResult]":
         """Run a script after the policy allowed this skill, script and digest."""
-        skill = self.resolve(name, permission="show" if by_user else "model")
+        try:
+            skill = self.resolve(name, permission="show" if by_user else "model")
+        except SkillNotFound as error:
+            self._require_not_changed(error)
+            raise
         self._require_settled(skill)
         with self._told_change(skill):
             found = self.effects.find_script(skill.real_dir, script)

@@ -4,6 +4,7 @@ A session loads skills, reads files, runs scripts and remembers answers only thr
 effects that run nothing and write nothing.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,6 +36,7 @@ __all__ = [
     "load_now",
     "read_now",
     "real_effects",
+    "require_not_changed",
     "tree_now",
 ]
 
@@ -121,6 +123,7 @@ class Effects(NamedTuple):
     tree: Callable[[CatalogSkill], SkillTree]
     approvals: "Callable[[Environment, str, Sequence[CatalogSkill]], Sequence[Approval]]"
     remember: Callable[[Environment, Answer], None]
+    require_not_changed: Callable[[str], None]
 
 
 def real_effects(of: Environment | None = None) -> Effects:
@@ -141,6 +144,7 @@ def real_effects(of: Environment | None = None) -> Effects:
         tree=lambda skill: tree_now(skill, environment),
         approvals=_approvals,
         remember=_remember,
+        require_not_changed=lambda name: require_not_changed(name, environment),
     )
 
 
@@ -170,6 +174,16 @@ def _locked(folder: str, environment: Environment, name: str | None = None) -> "
     from skillshelf.catalog.locked_files import read_locked
 
     return read_locked(folder, environment, name=name)
+
+
+def require_not_changed(wanted: str, environment: Environment) -> None:
+    """Raise SkillChanged if a name or path that nobody finds is that of an installed skill whose files were changed."""
+    folder = os.path.dirname(wanted) if os.path.basename(wanted) == loader.SKILL_FILE else wanted
+    if not may_be_locked(environment, [environment.cwd]):
+        return
+    from skillshelf.catalog.locked_files import require_unchanged
+
+    require_unchanged(os.path.basename(folder), environment)
 
 
 def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int, environment: Environment) -> Resource:

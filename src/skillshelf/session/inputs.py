@@ -216,6 +216,9 @@ def _is_built_in(profile: Profile) -> bool:
         return False
 
 
+_LATER = ("require_not_changed",)
+"""The effects without a result that sessions of earlier versions did not have."""
+
 _FROM_JOURNAL = ("run", "artifact", "approvals", "remember")
 """The effects whose results are in the events, or that have none."""
 
@@ -365,7 +368,12 @@ class KeptEffects:
 
     def _give(self, name: str) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
-            entry = self._entry(name, _subject(given, named))
+            try:
+                entry = self._entry(name, _subject(given, named))
+            except KeptInputError:
+                if name in _LATER:
+                    return None
+                raise
             try:
                 if "error" in entry:
                     raise _error_from(entry["error"])
@@ -430,6 +438,7 @@ _RESULTS: Mapping[str, Callable[..., Any]] = {
     "find_script": KeptEffects.find_script,
     "tree": lambda effects, value, *given: _checked(value, SkillTree),
     "real_path": lambda effects, value, *given: _checked(value, str),
+    "require_not_changed": lambda effects, value, *given: None,
     "untrusted_roots": lambda effects, value, *given: _checked(value, list[str]),
 }
 """How the result of each effect is made from what was kept."""
