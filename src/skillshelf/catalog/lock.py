@@ -124,13 +124,24 @@ def _skills_of(document: Any, data: bytes, path: str) -> dict[str, LockedSkill]:
     return found
 
 
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("source", "path", "tree"), (str,)),
+    **dict.fromkeys(("ref", "commit", "artifact"), (str, type(None))),
+    **dict.fromkeys(("files", "bytes"), (int,)),
+    "hosts": (list,),
+}
+
+
 def _problem(name: str, entry: Any) -> str | None:
     if not is_installable_name(name):
         return "not a name that a skill can be installed as"
     if not isinstance(entry, Mapping) or set(entry) != set(LockedSkill._fields):
         return f"needs exactly the members {', '.join(LockedSkill._fields)}"
-    if (wrong := validate(entry, LockedSkill, "skill")) is not None:
-        return str(wrong)
+    # Validation costs more than the rest of reading a lock, and nearly every entry is right.
+    if any(type(entry[member]) not in types for member, types in _TYPES.items()) or not {
+        *map(type, entry["hosts"])
+    } <= {str}:
+        return str(validate(entry, LockedSkill, "skill") or "a member has a wrong type")
     if not _TREE.match(entry["tree"]):
         return "tree is not sha256: and 64 hex digits"
     return None
@@ -191,6 +202,9 @@ _PARSED: dict[str, tuple[object, Any]] = {}
 
 _MOST_PARSED = 64
 
+_KNOWN_PROJECTS: dict[str, str | None] = {}
+"""The lock of each folder of skills; one that is still there is not searched for again."""
+
 
 def _parsed(path: str, parse: Callable[[str], Any]) -> Any:
     """Return what is in a file, or the UnusableLock that it raises; an unchanged file is read once."""
@@ -227,16 +241,19 @@ class Locks:
         return self._in_store(folder) or self._in_project(folder) or self._of_user(folder) or self._copied(folder)
 
     def installed(self) -> Iterator[tuple[str, str]]:
-        """Yield the name and the real folder of every skill that the lock of this project or of the user names."""
+        """Yield the name and the folder of every skill that the lock of this project or of the user names.
+
+        The folder itself may be a link; those above it are none.
+        """
         project = self.project_lock(f"{self._environment.cwd}/.")
         places = [(project, os.path.dirname(project))] if project is not None else []
         if (own := user_lock_path(self._environment)) is not None and self._environment.home is not None:
             places.append((own, self._environment.home))
         for path, root in places:
             with suppress(UnusableLock):
-                yield from (
-                    (name, files.real_path(f"{_below(root, INSTALLED)}/{name}")) for name in self.skills_in(path)
-                )
+                names = self.skills_in(path)
+                base = files.real_path(_below(root, INSTALLED)) if names else ""
+                yield from ((name, f"{base}/{name}") for name in names)
 
     def is_ours(self, folder: str, tree: str) -> bool:
         """Return whether a real folder is a tree in the store, or a copy of it that we made."""
@@ -249,7 +266,13 @@ class Locks:
         """Return the lock of the project that a real folder lies in: that of the repository, else the nearest."""
         parent = os.path.dirname(folder)
         if parent not in self._projects:
-            self._projects[parent] = _project_lock(parent)
+            known = _KNOWN_PROJECTS.get(parent)
+            if known is None or files.state_at(known) is None:
+                known = _project_lock(parent)
+                if len(_KNOWN_PROJECTS) >= _MOST_PARSED:
+                    _KNOWN_PROJECTS.clear()
+                _KNOWN_PROJECTS[parent] = known
+            self._projects[parent] = known
         return self._projects[parent]
 
     def skills_in(self, path: str) -> Mapping[str, LockedSkill]:

@@ -70,6 +70,9 @@ def _left_out(
     """Yield a warning for each installed skill that is no skill of the catalog since its files were changed."""
     known = {skill.real_dir for skill in marked.values()}
     for _, folder in locks.installed():
+        if folder in known:
+            continue
+        folder = files.real_path(folder)
         if folder in known or files.kind_at(folder) != "folder":
             continue
         locked = locks.tree_of(folder)

@@ -139,8 +139,8 @@ def require_unchanged(name: str, environment: Environment) -> None:
     One whose folder is gone is not there, rather than changed.
     """
     for known, folder in Locks(environment).installed():
-        if known == name and files.kind_at(folder) == "folder":
-            read_locked(folder, environment, name=name)
+        if known == name and files.kind_at(real := files.real_path(folder)) == "folder":
+            read_locked(real, environment, name=name)
 
 
 def refuse(name: str, locked: LockedTree) -> PermissionDenied:

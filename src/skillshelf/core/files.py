@@ -877,7 +877,8 @@ class Folder:
         try:
             while waiting:
                 above = waiting.pop()
-                descriptor = _opened_below(os.dup(self._descriptor), above.split("/")[:-1] or ["."], _LIST)
+                first, *rest = above.split("/")[:-1] or ["."]
+                descriptor = _opened_below(open_to_list(self._descriptor, first), rest, _LIST)
                 try:
                     for name, kind in listed_kinds(descriptor).items():
                         path = above + name
