@@ -2,6 +2,7 @@
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -411,6 +412,28 @@ def test_an_approval_without_a_path_counts_for_its_tree_in_the_store(machine: Ma
     shelf = machine.shelf(trust="ask")
     assert [skill.tree for skill in shelf.catalog.skills] == [tree]
     assert is_approved_here(machine, shelf, tree)
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_an_approval_without_a_path_counts_in_a_project_that_was_installed_here(
+    machine: Machine, is_here: bool
+) -> None:
+    folder = installed(machine)
+    root, lock = str(machine.repo), (machine.repo / "skillshelf.lock").read_text()
+    mark = sha256(root.encode()).hexdigest()[:16]
+    history = machine.home / f".local/share/skillshelf/projects/{mark}"
+    history.mkdir(parents=True)
+    generation = {"version": 1, "number": 1, "root": root if is_here else "/elsewhere", "lock": lock}
+    (history / "1.json").write_text(json.dumps(generation))
+    (history / "current").symlink_to("1.json")
+    approve(machine, locked_entry(folder).tree, None)
+    result = machine.shelf(trust="ask").session().call("skill_load", {"name": "deploy"})
+    assert result.ok is is_here
+
+    (folder / "references/a.md").write_text("other")
+    changed = machine.shelf(trust="ask").session().call("skill_load", {"name": "deploy"})
+    assert changed.error is not None
+    assert changed.error.code == "changed"
 
 
 def is_approved_here(machine: Machine, shelf: skillshelf.Shelf, tree: str) -> bool:

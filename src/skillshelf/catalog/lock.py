@@ -13,6 +13,7 @@ from typing import Any
 from skillshelf.catalog.lock_places import INSTALLED, LOCK_FILE, user_lock_path
 from skillshelf.catalog.tree import name_problem
 from skillshelf.core import files
+from skillshelf.core.digests import sha256
 from skillshelf.core.environment import (
     Environment,
     find_repository,
@@ -256,11 +257,22 @@ class Locks:
                 yield from ((name, f"{base}/{name}") for name in names)
 
     def is_ours(self, folder: str, tree: str) -> bool:
-        """Return whether a real folder is a tree in the store, or a copy of it that we made."""
+        """Return whether a real folder is a tree in the store, or a copy of it that this user's commands made."""
         locked = self.tree_of(folder)
         if locked is None or locked.tree != tree:
             return False
-        return locked.ours or (self._record_of(folder) or {}).get("tree") == tree
+        if locked.ours or (self._record_of(folder) or {}).get("tree") == tree:
+            return True
+        return self._is_installed_here(os.path.dirname(locked.by), locked.name, tree)
+
+    def _is_installed_here(self, root: str, name: str, tree: str) -> bool:
+        """Return whether the current generation of a project, which only this user's commands write, has a skill."""
+        data = user_data_folder(self._environment)
+        if data is None:
+            return False
+        mark = sha256(files.path_bytes(root)).hexdigest()[:16]
+        known = _generation_at(f"{data}/projects/{mark}/current", root)
+        return name in known and known[name].tree == tree
 
     def project_lock(self, folder: str) -> str | None:
         """Return the lock of the project that a real folder lies in: that of the repository, else the nearest."""
@@ -374,6 +386,17 @@ def _copies_in(path: str) -> Mapping[str, Mapping[str, Any]]:
     links = document.get("links") if isinstance(document, dict) else None
     copies = [one for one in links if isinstance(one, dict) and one.get("how") == "copy"] if links else []
     return {one["path"]: one for one in copies if isinstance(one.get("path"), str)}
+
+
+def _generation_at(path: str, root: str) -> Mapping[str, LockedSkill]:
+    """Return the skills of a generation of a project, as `install` writes it; none if it is not one of that project."""
+    try:
+        document = json.loads(files.read_file(path, limit=LOCK_BYTES, links="follow") or b"{}")
+        if not isinstance(document, dict) or document.get("root") != root:
+            return {}
+        return parse_lock(str(document.get("lock")).encode("utf-8", "surrogatepass"), path)
+    except (OSError, ValueError, RecursionError, UnusableLock):
+        return {}
 
 
 def _project_lock(folder: str) -> str | None:

@@ -385,7 +385,8 @@ MEMBERS: Mapping[str, str] = {
     "tools": "the patterns that the skill may allow; of `session_started` the skill tools that the host added to those "
     "of the profile",
     "truncated": "true if the output was cut",
-    "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them; of `skill_loaded`, the one that its lock names",
+    "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them; of `skill_loaded`, "
+    "the one that its lock names",
     "trust": "the skills that are visible to the model: `all`, `ask` or `user`",
     "unknown": "names that resemble a skill but are not one",
     "uri": "the `skill://` address",
