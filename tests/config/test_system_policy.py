@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.locked import locked_entry, write_lock
 from support.needs import needs
 from support.system_policies import POLICY, PolicyMachine, policy_machine
 
@@ -766,3 +767,28 @@ print(json.dumps({**{source: source_refusal(system, source) for source in source
         "https://x.acme.org/y": None,
         "lock": f"{POLICY}: lock.required",
     }
+
+
+def test_a_required_lock_keeps_every_other_skill_from_models(machine: PolicyMachine) -> None:
+    machine.skill("own")
+    locked = machine.skill("locked", root=machine.project / ".agents/skills")
+    write_lock(machine.project / "skillshelf.lock", {"locked": locked_entry(locked)})
+    machine.write("[lock]\nrequired = true\n")
+
+    by = f"{POLICY}: lock.required"
+    skills = {skill["name"]: skill for skill in machine.run("list", "--json").json["skills"]}
+    assert (skills["own"]["hidden"], skills["own"]["hidden_by"]) == ("denied", by)
+    assert skills["locked"]["hidden"] == "untrusted"
+    shown = machine.run("prompt", "--trust").out
+    assert "<name>locked</name>" in shown
+    assert "<name>own</name>" not in shown
+    assert machine.run("show", "own").status == 0
+    said = python_says(
+        machine,
+        """
+session = skillshelf.open_shelf().session("full-auto", confirm=lambda *asked: True)
+results = {name: session.call("skill_load", {"name": name}) for name in ("own", "locked")}
+print(json.dumps({name: [result.ok, result.error and result.error.code] for name, result in results.items()}))
+""",
+    )
+    assert said == {"own": [False, "denied"], "locked": [True, None]}

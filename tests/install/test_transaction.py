@@ -550,9 +550,10 @@ def test_an_installed_tree_is_approved_wherever_we_put_it(user: Installer) -> No
 
     approvals = read_approvals(user.environment)
     assert [(one.path, one.origin) for one in approvals] == [(None, "./pdf")]
-    assert is_approved(approvals, "skill_load", "/anywhere/SKILL.md", tree)
-    assert not is_approved(approvals, "skill_run", "/anywhere/SKILL.md", tree)
-    assert not is_approved(approvals, "skill_load", "/anywhere/SKILL.md", user.locked("pdf", "two").tree)
+    assert is_approved(approvals, "skill_load", "/anywhere/SKILL.md", tree, ours=True)
+    assert not is_approved(approvals, "skill_load", "/anywhere/SKILL.md", tree)
+    assert not is_approved(approvals, "skill_run", "/anywhere/SKILL.md", tree, ours=True)
+    assert not is_approved(approvals, "skill_load", "/anywhere/SKILL.md", user.locked("pdf", "two").tree, ours=True)
 
 
 # Many ---------------------------------------------------------------------------------------------

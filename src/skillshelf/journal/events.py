@@ -62,7 +62,8 @@ MORE_WARNINGS = "more-warnings"
 
 
 class SkillWarning(NamedTuple):
-    """A warning for the user: a name collision with both candidates, or an invalid skill."""
+    """A warning for the user: a name collision with both candidates, an invalid skill, or (`lock-changed`) an installed
+    skill that was not handed out since its files are not those of its lock."""
 
     kind: str
     detail: str
@@ -115,6 +116,8 @@ class SkillLoaded(NamedTuple):
     digest: str
     frontmatter: dict[str, Any]
     warnings: list[dict[str, Any]] = []
+    tree: str | None = None
+    """The tree of an installed skill, which its lock names; None for any other."""
 
 
 class SkillRead(NamedTuple):
@@ -382,7 +385,8 @@ MEMBERS: Mapping[str, str] = {
     "tools": "the patterns that the skill may allow; of `session_started` the skill tools that the host added to those "
     "of the profile",
     "truncated": "true if the output was cut",
-    "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them",
+    "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them; of `skill_loaded`, "
+    "the one that its lock names",
     "trust": "the skills that are visible to the model: `all`, `ask` or `user`",
     "unknown": "names that resemble a skill but are not one",
     "uri": "the `skill://` address",
