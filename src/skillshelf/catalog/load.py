@@ -1,7 +1,7 @@
 """Resolve names, paths and `skill://` addresses to skills, and read files inside a skill and nowhere else."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body, parse, parse_options
 from skillshelf.catalog.packed import skills_at, skills_named
 from skillshelf.catalog.rules import check, placed
+from skillshelf.catalog.source import SOURCE_SCHEME
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
@@ -45,6 +46,7 @@ __all__ = [
     "SkillFolder",
     "digest_of",
     "list_files",
+    "listing_of",
     "load",
     "loaded_from",
     "near_names",
@@ -281,7 +283,8 @@ def _skill_file(path: str, cwd: str) -> str | None:
     """Return the absolute path of the SKILL.md that a path names; None if no file can have that path."""
     if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
         return None
-    wanted = os.path.normpath(os.path.join(cwd, path))
+    # An address of a live source is no path on a disk.
+    wanted = path if path.startswith(SOURCE_SCHEME) else os.path.normpath(os.path.join(cwd, path))
     return wanted if os.path.basename(wanted) == SKILL_FILE else os.path.join(wanted, SKILL_FILE)
 
 
@@ -408,6 +411,11 @@ def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Lis
             found, complete = here.files(LISTED_ENTRIES)
     except OSError:
         return Listing((), 0, True)
+    return listing_of(found, most=most, most_bytes=most_bytes, complete=complete)
+
+
+def listing_of(found: Iterable[str], *, most: int, most_bytes: int | None, complete: bool = True) -> Listing:
+    """Return these files of a skill as a listing, without its SKILL.md."""
     paths = sorted((path for path in found if path != SKILL_FILE), key=files.path_bytes)
     kept: list[str] = []
     used = 0

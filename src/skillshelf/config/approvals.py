@@ -23,6 +23,7 @@ __all__ = [
     "add_approval",
     "approvals_path",
     "is_approved",
+    "is_origin_approved",
     "read_approvals",
     "remove_approvals",
 ]
@@ -81,13 +82,23 @@ def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str) 
     return any((one.tool, one.path, one.tree) == (tool, path, tree) for one in approvals)
 
 
-def add_approval(environment: Environment, tool: str, name: str, path: str, tree: str) -> bool:
-    """Approve a tool for the SKILL.md at a real path with this tree; return whether that is new."""
+def is_origin_approved(approvals: Sequence[Approval], tool: str, origin: str, tree: str) -> bool:
+    """Return whether a tool is approved for this tree as it comes from an origin, at no place of its own."""
+    return any((one.tool, one.path, one.origin, one.tree) == (tool, None, origin, tree) for one in approvals)
+
+
+def add_approval(
+    environment: Environment, tool: str, name: str, path: str | None, tree: str, *, origin: str | None = None
+) -> bool:
+    """Approve a tool for the SKILL.md at a real path with this tree; return whether that is new.
+
+    Without a path it counts for the tree as it comes from its origin.
+    """
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    new = Approval(tool, name, path, tree, None, at)
+    new = Approval(tool, name, path, tree, origin, at)
 
     def change(before: list[Approval]) -> list[Approval]:
-        return before if is_approved(before, tool, path, tree) else [*before, new]
+        return before if any(one._replace(at=at, name=name) == new for one in before) else [*before, new]
 
     return bool(_change(environment, change))
 

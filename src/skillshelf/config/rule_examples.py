@@ -319,6 +319,10 @@ EXAMPLES: dict[str, RuleExample] = {
     "policy-required": RuleExample(
         "the system policy requires a skill that is not there", "the skill that it requires is there", "place"
     ),
+    # A live source
+    "source-failed": RuleExample(
+        "a source that lists a skill without a description", "a source whose every skill has one", "place"
+    ),
     # Ourselves
     "internal": RuleExample("an error in skillshelf", "no error", "place"),
 }

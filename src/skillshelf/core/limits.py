@@ -65,6 +65,7 @@ __all__ = [
     "QUERY_CHARS",
     "QUERY_TERMS",
     "RECORDS_BYTES",
+    "REMOTE_BYTES",
     "REPOSITORY_FOLDERS",
     "REQUESTS_AT_ONCE",
     "REQUESTS_WAITING",
@@ -105,6 +106,8 @@ __all__ = [
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
     "SOURCE_ENTRIES",
+    "SOURCE_LABEL_CHARS",
+    "SOURCE_REST_SECONDS",
     "SOURCE_SECONDS",
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
@@ -231,6 +234,15 @@ SOURCE_ENTRIES = 4096
 
 SOURCE_SECONDS = 10.0
 """Time for one request to a source of skills."""
+
+SOURCE_LABEL_CHARS = 512
+"""Characters of the label of a live source."""
+
+SOURCE_REST_SECONDS = 60.0
+"""Time in which a server that reads the disk again does not ask live sources again."""
+
+REMOTE_BYTES = 64 * 1024 * 1024
+"""Bytes of files of live sources that one shelf holds in memory."""
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""

@@ -20,11 +20,21 @@ from skillshelf.core.values import Catalog, CatalogSkill
 from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
+    from skillshelf.catalog.remote import RemoteSkills
     from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
     from skillshelf.search.query import SearchReport
 
-__all__ = ["Answer", "Effects", "RuleNotWritten", "ShelfProtocol", "find_script", "read_now", "real_effects"]
+__all__ = [
+    "Answer",
+    "Effects",
+    "RuleNotWritten",
+    "ShelfProtocol",
+    "effects_of",
+    "find_script",
+    "read_now",
+    "real_effects",
+]
 
 
 class ShelfProtocol(Protocol):
@@ -78,8 +88,8 @@ class ShelfProtocol(Protocol):
     def prompt(self) -> str:
         """Return the catalog text for a model."""
 
-    def refresh(self) -> bool:
-        """Scan again and return True if anything changed."""
+    def refresh(self, *, sources_after: float = 0.0) -> bool:
+        """Scan again and return True if anything changed; live sources rest for some seconds."""
 
 
 class RuleNotWritten(SkillError):
@@ -125,6 +135,37 @@ def real_effects() -> Effects:
         tree=_tree,
         approvals=_approvals,
         remember=_remember,
+    )
+
+
+def effects_of(shelf: ShelfProtocol) -> Effects:
+    """Return the effects of a shelf: those of this machine, and of the live sources that it has."""
+    remote: RemoteSkills | None = getattr(shelf, "remote", None)
+    return real_effects() if remote is None else _with_sources(real_effects(), remote)
+
+
+def _with_sources(local: Effects, remote: "RemoteSkills") -> Effects:
+    """Return effects that ask the sources for whatever is about a skill of theirs."""
+    from skillshelf.catalog.source import is_remote
+
+    def approvals(environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> "Sequence[Approval]":
+        theirs = [skill for skill in skills if is_remote(skill.path)]
+        ours = [skill for skill in skills if not is_remote(skill.path)]
+        return [*local.approvals(environment, tool, ours), *(remote.approvals(tool, theirs) if theirs else ())]
+
+    def folder(skill_dir: str) -> str:
+        return remote.script_folder(skill_dir) if is_remote(skill_dir) else skill_dir
+
+    return local._replace(
+        load=lambda skill, profile: (remote if is_remote(skill.path) else loader).load(skill, profile),
+        real_path=lambda path: path if is_remote(path) else local.real_path(path),
+        read=lambda uri, skill, profile, limit: (
+            remote.read(uri, skill, profile, limit) if is_remote(skill.path) else local.read(uri, skill, profile, limit)
+        ),
+        find_script=lambda skill_dir, script: local.find_script(folder(skill_dir), script),
+        run=lambda skill_dir, *given, **named: local.run(folder(skill_dir), *given, **named),
+        tree=lambda skill: remote.tree(skill) if is_remote(skill.path) else local.tree(skill),
+        approvals=approvals,
     )
 
 
@@ -183,7 +224,11 @@ def _approvals(environment: Environment, tool: str, skills: Sequence[CatalogSkil
 def _remember(environment: Environment, answer: Answer) -> None:
     from skillshelf.config.approvals import add_approval
 
-    add_approval(environment, answer.tool, answer.skill.name, answer.skill.real_path, answer.tree)
+    skill = answer.skill
+    is_from_source = skill.scope == "remote"
+    # A skill of a live source has no place: the approval is for these files from that source.
+    path, origin = (None, skill.source) if is_from_source else (skill.real_path, None)
+    add_approval(environment, answer.tool, skill.name, path, answer.tree, origin=origin)
     if answer.rule is not None:
         from skillshelf.config.settings_edit import add_rule
 

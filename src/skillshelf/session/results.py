@@ -187,8 +187,11 @@ class ShownSkill(NamedTuple):
 
 def _tree_of(loaded: LoadedSkill) -> dict[str, str | None]:
     """Return the members about the tree of a skill; no digest where it cannot be read."""
+    from skillshelf.catalog.source import is_remote, tree_named_in
     from skillshelf.catalog.tree import skill_tree
 
+    if is_remote(loaded.skill.path):
+        return {"tree": tree_named_in(loaded.skill.real_dir)}
     try:
         tree = skill_tree(loaded.skill.real_dir)
     except SkillError:
