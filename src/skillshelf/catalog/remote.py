@@ -150,7 +150,7 @@ class _LiveSource:
         return self.start(function).result(seconds)
 
 
-_IN_LABEL = "!$&'()*+,;=:@~"
+_IN_LABEL = ":@"
 
 
 def _label_of(source: Source, taken: Iterable[str]) -> tuple[str, str]:
