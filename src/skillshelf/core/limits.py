@@ -4,6 +4,8 @@ __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
     "APPROVALS_BYTES",
+    "ARCHIVE_RATIO",
+    "ARCHIVE_RATIO_FROM",
     "BASELINE_BYTES",
     "BODY_CHUNKS",
     "BODY_SECONDS",
@@ -27,6 +29,8 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "GIT_LISTING_BYTES",
+    "GIT_PACK_BYTES",
     "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
@@ -109,6 +113,7 @@ __all__ = [
     "SOURCE_LABEL_CHARS",
     "SOURCE_REST_SECONDS",
     "SOURCE_SECONDS",
+    "SOURCE_WHOLE_SECONDS",
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
@@ -243,6 +248,20 @@ SOURCE_REST_SECONDS = 60.0
 
 REMOTE_BYTES = 64 * 1024 * 1024
 """Bytes of files of live sources that one shelf holds in memory."""
+SOURCE_WHOLE_SECONDS = 60.0
+"""Time for the whole fetch of a repository, and for each answer of git about it."""
+
+ARCHIVE_RATIO = 200
+"""Size of what an archive holds, as a multiple of its own size."""
+
+ARCHIVE_RATIO_FROM = 1024 * 1024
+"""Bytes that an archive may hold whatever its own size is."""
+
+GIT_PACK_BYTES = 256 * 1024 * 1024
+"""Bytes that git may write to disk for one version of a repository; it is ended beyond that."""
+
+GIT_LISTING_BYTES = 64 * 1024 * 1024
+"""Bytes of the list of all files of a repository."""
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""
