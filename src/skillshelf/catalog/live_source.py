@@ -46,6 +46,7 @@ class BoundedCall(Generic[_Result]):
     """A call of a source in a thread of its own, which nobody waits for longer than a time limit."""
 
     def __init__(self, function: Callable[[], _Result]) -> None:
+        self.is_late = False
         self._function = function
         self._results: list[_Result] = []
         self._errors: list[SkillError] = []
@@ -62,14 +63,15 @@ class BoundedCall(Generic[_Result]):
             # Also what would end the program elsewhere: a source decides about itself only.
             self._errors.append(SourceRefused("exception", _described(error)))
 
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_alive()
+    def ends_within(self, seconds: float) -> bool:
+        """Return whether the call has ended, or does within some seconds."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def result(self, seconds: float) -> _Result:
         """Return what the call returned; raise a SkillError if it failed or takes too long."""
-        self._thread.join(max(0.0, seconds))
-        if self._thread.is_alive():
+        self.is_late = not self.ends_within(max(0.0, seconds))
+        if self.is_late:
             raise SourceUnreachable("it did not answer in time")
         for error in self._errors:
             raise error
@@ -93,7 +95,9 @@ class LiveSource:
         self.has_label = not self.problem
         self.offered: tuple[Offer, ...] = ()
         self.left_out: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
         self.lock = threading.Lock()
+        self._starting = threading.Lock()
         self._call: BoundedCall[Any] | None = None
 
     @property
@@ -104,16 +108,17 @@ class LiveSource:
     def address(self) -> str:
         return f"{SOURCE_SCHEME}{self.quoted_label}"
 
-    def start(self, function: Callable[[], _Result]) -> BoundedCall[_Result]:
-        """Start a call; raise SourceUnreachable while an earlier one still runs: a source gets one thread."""
-        if self._call is not None and self._call.is_running:
-            raise SourceUnreachable("it has not answered an earlier request yet")
-        call = BoundedCall(function)
-        self._call = call
-        return call
+    def start(self, function: Callable[[], _Result], seconds: float) -> BoundedCall[_Result]:
+        """Start a call after the one before; raise SourceUnreachable if that is late: a source gets one thread."""
+        with self._starting:
+            if self._call is not None and not self._call.ends_within(0.0 if self._call.is_late else seconds):
+                raise SourceUnreachable("it has not answered an earlier request yet")
+            call = BoundedCall(function)
+            self._call = call
+            return call
 
     def call(self, function: Callable[[], _Result], seconds: float) -> _Result:
-        return self.start(function).result(seconds)
+        return self.start(function, seconds).result(seconds)
 
 
 _IN_LABEL = ":@"
@@ -169,10 +174,11 @@ class Offer:
 
 
 class OfferedSkills(NamedTuple):
-    """The accepted entries of a source, and a sentence for each that is left out."""
+    """The accepted entries of a source, a sentence for each that is left out, and remarks of the source."""
 
     offered: tuple[Offer, ...]
     left_out: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def list_entries(live: LiveSource, limits: SourceLimits) -> OfferedSkills:
@@ -190,7 +196,18 @@ def list_entries(live: LiveSource, limits: SourceLimits) -> OfferedSkills:
             offered[folded_name(offer.entry.name)] = offer
         except ValueError as error:
             left_out.append(str(error))
-    return OfferedSkills(tuple(offered.values()), tuple(left_out))
+    return OfferedSkills(tuple(offered.values()), tuple(left_out), _notes_of(live.source))
+
+
+def _notes_of(source: Source) -> tuple[str, ...]:
+    """Return the remarks that an installable source has; others have none."""
+    notes = getattr(source, "notes", ())
+    if not isinstance(notes, list | tuple):
+        return ()
+    return tuple(cut(fold(visible(note)), QUOTED) for note in notes[:_NOTES] if isinstance(note, str))
+
+
+_NOTES = 20
 
 
 def _offer(live: LiveSource, entry: object, limits: SourceLimits) -> Offer:

@@ -107,7 +107,7 @@ class RemoteSkills:
 
     def _start_list(self, live: LiveSource) -> BoundedCall[OfferedSkills] | SkillError:
         try:
-            return live.start(lambda: list_entries(live, self._limits))
+            return live.start(lambda: list_entries(live, self._limits), self._limits.seconds)
         except SkillError as error:
             return error
 
@@ -360,11 +360,11 @@ class RemoteSkills:
 
 
 def _take_list(live: LiveSource, call: BoundedCall[OfferedSkills] | SkillError, seconds: float) -> None:
-    live.offered, live.left_out, live.problem = (), (), ""
+    live.offered, live.left_out, live.notes, live.problem = (), (), (), ""
     try:
         if isinstance(call, SkillError):
             raise call
-        live.offered, live.left_out = call.result(seconds)
+        live.offered, live.left_out, live.notes = call.result(seconds)
     except SkillError as error:
         live.problem = cut(fold(str(error)), QUOTED)
 
@@ -389,6 +389,7 @@ class _Report(NamedTuple):
 
     def failed(self, live: LiveSource, refused: str | None) -> None:
         """Add the one error of a source, if it has any."""
+        self.warnings.extend(Diagnostic(live.address, "source-note", note) for note in live.notes)
         left_out = (*live.left_out, *self.rejected.pop(live.label, ()))
         message = live.problem
         if refused:

@@ -323,6 +323,9 @@ EXAMPLES: dict[str, RuleExample] = {
     "source-failed": RuleExample(
         "a source that lists a skill without a description", "a source whose every skill has one", "place"
     ),
+    "source-note": RuleExample(
+        "a server that lists a skill without the digests of its files", "a server that lists them all", "place"
+    ),
     # Ourselves
     "internal": RuleExample("an error in skillshelf", "no error", "place"),
 }

@@ -837,6 +837,12 @@ RULES: dict[str, Rule] = {
         "Correct the source, or leave it out of `open_shelf(sources=[...])`.",
         fixed=True,
     ),
+    "source-note": Rule(
+        "warn",
+        "A source that a program opened has a remark about what it offers.",
+        "It left something out, or offers it in an old form.",
+        "Tell whoever runs the source, if you miss a skill.",
+    ),
     # Ourselves
     "internal": Rule(
         "reject",

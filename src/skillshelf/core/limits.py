@@ -52,6 +52,8 @@ __all__ = [
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "LOCK_BYTES",
+    "MCP_ANSWER_BYTES",
+    "MCP_PAGES",
     "NAMES_IN_SCHEMA",
     "OTLP_CLOSE_SECONDS",
     "OTLP_EXPORT_SECONDS",
@@ -239,6 +241,12 @@ SOURCE_ENTRIES = 4096
 
 SOURCE_SECONDS = 10.0
 """Time for one request to a source of skills."""
+
+MCP_PAGES = 256
+"""Pages of a list of skills that are asked for at one MCP server."""
+
+MCP_ANSWER_BYTES = 32 * 1024 * 1024
+"""Bytes of one answer of an MCP server; the text of a file takes more than the file."""
 
 SOURCE_LABEL_CHARS = 512
 """Characters of the label of a live source."""
