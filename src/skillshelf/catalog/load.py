@@ -525,6 +525,10 @@ def loaded_from(
 ) -> LoadedSkill:
     """Return the skill with these bytes as its SKILL.md, checked again; its folder is looked at unless it is given."""
     fields = _recheck(skill, data, profile)
+    is_remote = skill.scope == "remote"
+    if is_remote:
+        # A source neither grants nor narrows the use of tools.
+        fields = {key: value for key, value in fields.items() if key != "allowed-tools"}
     try:
         content = data.decode("utf-8-sig")
         text = body(data).decode("utf-8")
@@ -545,7 +549,7 @@ def loaded_from(
         has_scripts=has[0],
         has_references=has[1],
         has_assets=has[2],
-        warnings=() if (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
+        warnings=() if is_remote or (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
         frontmatter=fields,
         mtime_ns=mtime_ns,
     )

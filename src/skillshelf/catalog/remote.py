@@ -202,9 +202,7 @@ class RemoteSkills:
         listed = self._listed(offer)
         has = (any(path.startswith(f"{name}/") for path in listed) for name in ("scripts", "references", "assets"))
         listing = listing_of(listed, most=profile.listed_files, most_bytes=profile.listed_bytes)
-        loaded = loaded_from(skill, data, 0, profile, folder=SkillFolder(listing, *has))
-        fields = {key: value for key, value in loaded.frontmatter.items() if key != "allowed-tools"}
-        return loaded._replace(warnings=(), frontmatter=fields)
+        return loaded_from(skill, data, 0, profile, folder=SkillFolder(listing, *has))
 
     def read(self, uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
         """Fetch one file of a skill and return it; for a folder, a text with the names in it."""

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from skillshelf import __version__
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.live_source import BoundedCall
 from skillshelf.catalog.source import SourceEntry, SourceIdentity, SourceLimits
@@ -281,6 +282,7 @@ async def _client(server: McpServer, environment: Environment) -> "AsyncIterator
     """Connect to a server; nothing but the skills extension is offered to it."""
     from mcp import Client
     from mcp.client import advertise
+    from mcp_types import Implementation
 
     async with AsyncExitStack() as stack:
         if server.url is not None:
@@ -300,7 +302,9 @@ async def _client(server: McpServer, environment: Environment) -> "AsyncIterator
             )
             # What the server prints for people could hold anything, and nobody asked for it.
             transport = stdio_client(parameters, errlog=subprocess.DEVNULL)  # type: ignore[arg-type]
-        yield await stack.enter_async_context(Client(transport, extensions=[advertise(EXTENSION)], cache=None))
+        about = Implementation(name="skillshelf", version=__version__)
+        client = Client(transport, extensions=[advertise(EXTENSION)], cache=None, client_info=about)
+        yield await stack.enter_async_context(client)
 
 
 def _http_client() -> Any:

@@ -114,24 +114,28 @@ class Permissions:
         return decision
 
     def _by_rules(self, tool: str, skill: RuleSubject | None) -> Decision:
-        names = self._names(tool)
-        is_from_source = skill is not None and is_remote(skill.path)
-        policy = self.policy
-        if skill is not None and is_from_source:
-            # No policy and no name stands for an approval of these files, and an approved text may not yet run.
-            policy = policy._replace(name="default") if policy.name == "full-auto" else policy
-            skill = skill._replace(trusted=skill.trusted and tool != "skill_run")
-        decision = decide(
+        decision = self._decided(self.policy, tool, skill)
+        if skill is None or not is_remote(skill.path) or decision.verdict == "deny":
+            return decision
+        # No policy, no name and no place stands for an approval of these files, and an approved text may not yet run.
+        policy = self.policy._replace(name="default") if self.policy.name == "full-auto" else self.policy
+        trusted = skill.trusted and tool != "skill_run"
+        decision = self._decided(
+            policy, tool, skill._replace(trusted=trusted, real_path=skill.path, real_dir=skill.path)
+        )
+        if decision.verdict != "confirm":
+            return decision
+        return decision._replace(reason=ASKED_ALWAYS.get(tool, _NOT_APPROVED))
+
+    def _decided(self, policy: Policy, tool: str, skill: RuleSubject | None) -> Decision:
+        return decide(
             policy,
             tool,
             skill,
-            other_names=names[1:],
+            other_names=self._names(tool)[1:],
             names_elsewhere=_OTHER_NAMES.get(tool, ()),
             names_of_hosts=_NAMES_OF_HOSTS.get(tool, ()),
         )
-        if not is_from_source or decision.verdict != "confirm":
-            return decision
-        return decision._replace(reason=ASKED_ALWAYS.get(tool, _NOT_APPROVED))
 
     def _names(self, tool: str) -> list[str]:
         """Return the names of a tool in the profile, the one that rules use first."""
