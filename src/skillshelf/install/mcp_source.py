@@ -135,7 +135,7 @@ class McpSource:
 
     # Requests -------------------------------------------------------------------------------------
 
-    def _ask(self, work: "Callable[[_Requests], Awaitable[_Result]]") -> _Result:
+    def _ask(self, work: "Callable[[_ServerRequests], Awaitable[_Result]]") -> _Result:
         """Return what `work` does with a connection; it runs in a thread, where no other event loop does."""
         if self._context.offline:
             raise SourceUnreachable(f"{self.label} is not asked: offline")
@@ -154,7 +154,7 @@ class McpSource:
         except SkillError as error:
             raise _named(error, self.label) from None
 
-    async def _listed(self, client: "_Requests") -> "tuple[Sequence[_ServedSkill], Sequence[str]]":
+    async def _listed(self, client: "_ServerRequests") -> "tuple[Sequence[_ServedSkill], Sequence[str]]":
         entries = [entry async for entry in client.entries(self._context.limits)]
         wanted = self._reference.name
         served: dict[str, _ServedSkill] = {}
@@ -174,7 +174,7 @@ class McpSource:
             served[skill.folder] = skill
         return list(served.values()), notes
 
-    async def _confirmed(self, client: "_Requests", wanted: str) -> _ServedSkill:
+    async def _confirmed(self, client: "_ServerRequests", wanted: str) -> _ServedSkill:
         """Return a skill that a listing may leave out: the server is asked for it by its address."""
         uri = f"skill://{wanted}/{SKILL_FILE}"
         answer = await client.request("skills/get", uri=uri)
@@ -183,7 +183,7 @@ class McpSource:
             raise SourceRefused("address", f"the server answered with another skill than {visible(uri)}")
         return skill
 
-    async def _files(self, client: "_Requests", skill: _ServedSkill, paths: Sequence[str]) -> dict[str, bytes]:
+    async def _files(self, client: "_ServerRequests", skill: _ServedSkill, paths: Sequence[str]) -> dict[str, bytes]:
         contents = {}
         for path in paths:
             file = skill.files[path]
@@ -241,7 +241,7 @@ async def _connected(
     server: McpServer,
     environment: Environment,
     seconds: float,
-    work: "Callable[[_Requests], Awaitable[_Result]]",
+    work: "Callable[[_ServerRequests], Awaitable[_Result]]",
 ) -> _Result:
     """Connect to a server, let `work` ask it, and leave; every step is bounded in time."""
     import anyio
@@ -252,7 +252,7 @@ async def _connected(
                 # It is connected: from now on every request has its own time.
                 scope.deadline = anyio.current_time() + SOURCE_WHOLE_SECONDS
                 _require_extension(client)
-                result = await work(_Requests(client, seconds))
+                result = await work(_ServerRequests(client, seconds))
                 # A server that is slow to end has answered all the same.
                 scope.deadline = float("inf")
         return result
@@ -268,7 +268,11 @@ def _as_failure(error: BaseException) -> BaseException:
         return ours[0]
     if any(isinstance(one, TimeoutError) for one in found):
         return SourceUnreachable("the server did not answer in time")
-    return SourceUnreachable(cut(fold(f"{type(found[0]).__name__}: {found[0]}"), _QUOTED))
+    name = type(found[0]).__name__
+    if name == "ValidationError":
+        # Its text quotes what the server sent.
+        return SourceRefused("protocol", "an answer of the server does not have the form that the protocol asks for")
+    return SourceUnreachable(cut(fold(visible(f"{name}: {found[0]}")), _QUOTED))
 
 
 def _leaves(error: BaseException) -> "Sequence[BaseException]":
@@ -351,7 +355,7 @@ def _require_extension(client: "Client") -> None:
         raise SourceRefused("capability", f"the server does not declare the extension {EXTENSION} and resources")
 
 
-class _Requests:
+class _ServerRequests:
     """The requests to one connected server, each bounded in time."""
 
     def __init__(self, client: "Client", seconds: float) -> None:
@@ -389,7 +393,8 @@ class _Requests:
         seen: set[str] = set()
         count = 0
         for _ in range(MCP_PAGES):
-            page = await self.request("skills/list", **({} if cursor is None else {"cursor": cursor}))
+            params = {} if cursor is None else dict(cursor=cursor)  # noqa: C408 - the word is a host's name, too
+            page = await self.request("skills/list", **params)
             skills = page.get("skills")
             if not isinstance(skills, list):
                 raise SourceRefused("type", "skills/list: the server returned no list of skills")
@@ -402,9 +407,9 @@ class _Requests:
             if cursor is None:
                 return
             if not isinstance(cursor, str) or cursor in seen:
-                raise SourceRefused("cursor", "skills/list: the server returned a cursor twice, or one that is no text")
+                raise SourceRefused("pages", "skills/list: the server returned a cursor twice, or one that is no text")
             seen.add(cursor)
-        raise SourceRefused("cursor", f"skills/list: more than {MCP_PAGES} pages")
+        raise SourceRefused("pages", f"skills/list: more than {MCP_PAGES} pages")
 
 
 _INVALID_PARAMS = -32602
