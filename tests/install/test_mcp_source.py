@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -127,7 +129,7 @@ def test_our_own_server_is_a_healthy_source(machine: Machine, transport: str) ->
 
 def test_a_server_of_the_older_era_is_read_too(machine: Machine) -> None:
     def hello(_: Any) -> Any:
-        capabilities = {"resources": {}, "extensions": {EXTENSION: {}}}
+        capabilities: dict[str, Any] = {"resources": {}, "extensions": {EXTENSION: {}}}
         about = {"name": "old", "version": "1"}
         return {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": about}
 
@@ -574,6 +576,53 @@ def test_without_the_extra_one_line_says_what_to_install(machine: Machine, monke
         source.list()
 
 
+# The conformance suite ----------------------------------------------------------------------------
+
+CLIENT = Path(__file__).with_name("mcp_skills_client.py")
+SCENARIOS = ("no-prefetch", "verify-digest", "verify-size", "verify-frontmatter")
+
+
+def test_the_program_for_the_conformance_suite_loads_from_a_healthy_server(machine: Machine) -> None:
+    """A client that does nothing passes the four scenarios, too: this is the control that it does something."""
+    with ScriptedServer().running() as server:
+        done = run_program([sys.executable, str(CLIENT), server.url], scenario="sep-2640-client-verify-digest")
+        assert json.loads(done) == {
+            "listed": ["brew"],
+            "errors": [],
+            "brew": "loaded",
+            "brew/assets/bean.bin": "read",
+            "brew/references/water.md": "read",
+        }
+        server.log.clear()
+        run_program([sys.executable, str(CLIENT), server.url], scenario="sep-2640-client-no-prefetch")
+        assert server.methods == ["skills/list"]
+
+
+@pytest.mark.skipif(
+    "SKILLSHELF_MCP_CONFORMANCE" not in os.environ,
+    reason="needs SKILLSHELF_MCP_CONFORMANCE: node and dist/index.js of @modelcontextprotocol/conformance",
+)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_client_scenarios_of_the_conformance_suite_pass(tmp_path: Path, scenario: str) -> None:
+    suite = os.environ["SKILLSHELF_MCP_CONFORMANCE"].split()
+    words = ["client", "--command", f"{sys.executable} {CLIENT}", "--scenario", f"sep-2640-client-{scenario}"]
+    run_program([*suite, *words, "--spec-version", "2026-07-28", "--force", "-o", str(tmp_path)])
+    (checks,) = tmp_path.glob("*/checks.json")
+    assert [check["status"] for check in json.loads(checks.read_text())] == ["SUCCESS"]
+    (printed,) = tmp_path.glob("*/stdout.txt")
+    happened = json.loads(printed.read_text())
+    assert happened["listed"] == ["pdf-processing"]
+    if scenario != "no-prefetch":
+        assert scenario.removeprefix("verify-") in happened["pdf-processing"], "it was refused for this reason"
+
+
+def run_program(words: list[str], scenario: str = "") -> str:
+    environment = {**os.environ, "PYTHONPATH": SOURCE, "MCP_CONFORMANCE_SCENARIO": scenario}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 # The obligations of a host ------------------------------------------------------------------------
 
 _LIVE = "tests/install/test_live_sources.py"
@@ -628,7 +677,7 @@ def test_every_obligation_of_a_host_has_a_test_or_a_reason() -> None:
 
 
 def test_the_name_that_a_server_gives_itself_counts_for_nothing(machine: Machine) -> None:
-    capabilities = {"resources": {}, "extensions": {EXTENSION: {}}}
+    capabilities: dict[str, Any] = {"resources": {}, "extensions": {EXTENSION: {}}}
     named = _discover(capabilities)
     inner = named["server__discover"]
     meta = {"io.modelcontextprotocol/serverInfo": {"name": "other", "version": "1"}}

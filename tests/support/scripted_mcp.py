@@ -84,7 +84,7 @@ class ScriptedServer:
         if method in self._answers:
             return {**cache, **self._answers[method](params)}
         if method == "server/discover":
-            capabilities = {"resources": {}, "extensions": {EXTENSION: {}}}
+            capabilities: dict[str, Any] = {"resources": {}, "extensions": {EXTENSION: {}}}
             return {**cache, "supportedVersions": ["2026-07-28"], "capabilities": capabilities}
         if method == "skills/list":
             return {**cache, "skills": [entry_of(self.files, self.root)]}

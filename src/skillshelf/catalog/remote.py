@@ -312,10 +312,12 @@ class RemoteSkills:
         limits = self._limits
         try:
             return offer.live.call(lambda: fetch_files(offer, paths, limits), limits.seconds)
+        except SourceUnreachable as error:
+            raise SourceUnreachable(_about(offer, str(error))) from None
+        except SourceRefused as error:
+            raise SourceRefused(error.rule, _about(offer, error.reason)) from None
         except SkillError as error:
-            kind = type(error) if isinstance(error, SourceUnreachable) else None
-            message = f"{offer.entry.name} of {offer.live.label}: {cut(fold(str(error)), QUOTED)}"
-            raise (kind(message) if kind else SourceRefused(getattr(error, "rule", "source"), message)) from None
+            raise SourceRefused("source", _about(offer, str(error))) from None
 
     def _stored(self, offer: Offer) -> Mapping[str, bytes]:
         """Return the files of a skill from the store, if they are there and intact; the store reads nothing else."""
@@ -430,6 +432,12 @@ def _settled(found: Sequence[CatalogSkill], catalog: Catalog, report: _Report) -
         losers = [skill for skill in same_name if skill is not winner]
         report.shadowed.extend(Shadowed(loser.name, loser.path, winner.path, same_file=False) for loser in losers)
     return kept
+
+
+def _about(offer: Offer, message: str) -> str:
+    """Return a message about a fetch with the skill and its source, which may be in it already."""
+    label = offer.live.label
+    return f"{offer.entry.name} of {label}: {cut(fold(message.removeprefix(f'{label}: ')), QUOTED)}"
 
 
 def _checked_files(offer: Offer, contents: Mapping[str, bytes]) -> dict[str, TreeFile]:
