@@ -383,6 +383,7 @@ def verdicts_table() -> str:
 _KEPT_PLACES = {
     "config": "`$XDG_CONFIG_HOME/skillshelf`, else `~/.config/skillshelf`",
     "state": "`$XDG_STATE_HOME/skillshelf`, else `~/.local/state/skillshelf`",
+    "data": "`$XDG_DATA_HOME/skillshelf`, else `~/.local/share/skillshelf`",
     "cache": "`$XDG_CACHE_HOME/skillshelf`, else `~/.cache/skillshelf`",
     "skills": "a folder of skills that a host reads",
     "temporary": "`$TMPDIR`, else `/tmp`",

@@ -75,8 +75,9 @@ def test_a_misspelt_word_of_any_set_gets_the_nearest_one(machine: Machine, line:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_who_wants_to_install_is_not_sent_to_uninstall(machine: Machine) -> None:
-    assert machine.run("install", "x").stderr == "skillshelf: unknown command 'install' (run `skillshelf --help`)\n"
+def test_who_wants_to_install_a_source_is_sent_to_add(machine: Machine) -> None:
+    said = "skillshelf: install takes no source: to add one: skillshelf add owner/repo\n"
+    assert machine.run("install", "owner/repo").stderr == said
 
 
 def test_a_rule_of_a_profile_that_is_misspelt_gets_the_nearest_one(machine: Machine) -> None:
@@ -158,6 +159,9 @@ def place_for_examples(machine: Machine) -> dict[str, str]:
         (skill / file).parent.mkdir()
         (skill / file).write_text("# Short\n")
     write_skill(machine.home / ".claude" / "skills", "at-home")
+    write_skill(machine.repo / "drafts", "review")
+    done = run_command("add", "./drafts/review", "--yes", cwd=machine.repo, env=home_of(machine))
+    assert done.returncode == 0, done.stderr
     done = run_command("show", "release-notes", "--journal", "run.jsonl", cwd=machine.repo, env=home_of(machine))
     assert done.returncode == 0, done.stderr
     return home_of(machine)
@@ -167,7 +171,7 @@ def home_of(machine: Machine) -> dict[str, str]:
     return {"HOME": str(machine.home)}
 
 
-OUTSIDE = ("mcp", "rpc", "chat", "pick", "run")
+OUTSIDE = ("mcp", "rpc", "chat", "pick", "run", "add", "import")
 """Commands that need more than a folder; their examples have tests of their own."""
 
 

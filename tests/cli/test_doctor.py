@@ -326,3 +326,35 @@ def test_files_that_a_killed_process_left_are_removed(machine: Machine, run: Run
 
     assert not dead.exists()
     assert alive.exists()
+
+
+def test_installed_skills_are_checked_and_what_a_killed_process_left_is_removed(machine: Machine, run: Run) -> None:
+    from support.install_driver import main
+
+    from skillshelf.catalog.store import store_of
+    from skillshelf.core.environment import make_environment
+
+    for kind in ("user", "project"):
+        main(str(machine.base), kind, "add")
+    assert run("doctor", "store", "locks", "folders")[0] == 0
+
+    store = store_of(make_environment(str(machine.repo), str(machine.home), {}))
+    half = Path(store.folder, ".new-99999999-00000000")
+    half.mkdir(mode=0o555)
+    assert run("doctor", "store")[0] == 1
+    assert run("doctor", "store", "--fix")[0] == 0
+    assert not half.exists()
+
+    file = Path(store.path_of(next(iter(store.trees()))), "SKILL.md")
+    file.chmod(0o644)
+    file.write_text("other")
+    status, out, _ = run("doctor", "store")
+    assert status == 1
+    assert "skillshelf install" in out
+
+    (machine.repo / "skillshelf.lock").write_text('{"lock": 2, "skills": {}}')
+    (machine.home / ".local/share/skillshelf/pending.json").write_text("{")
+    status, out, _ = run("doctor", "locks")
+    assert status == 1
+    assert "another version of skillshelf" in out
+    assert "not the record of a change" in out

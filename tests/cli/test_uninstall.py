@@ -440,3 +440,19 @@ def test_on_a_terminal_the_plan_is_shown_and_asked_about(
 
     assert link.is_symlink() == (status != 0)
     assert ("nothing was removed" in shown) == (status != 0)
+
+
+def test_installed_skills_are_removed_and_what_belongs_to_a_project_is_left(machine: Machine, run: Run) -> None:
+    from support.install_driver import main
+
+    for kind in ("user", "project"):
+        main(str(machine.base), kind, "add")
+    removed = run("uninstall", "--yes")
+
+    assert removed[0] == 0, removed
+    assert not (machine.home / ".local/share/skillshelf").exists()
+    assert not (machine.home / ".claude").exists()
+    assert not (machine.repo / ".claude").exists()
+    assert (machine.home / ".config/skillshelf/skillshelf.lock").exists()
+    assert (machine.repo / ".agents/skills/pdf/SKILL.md").exists()
+    assert "the copies in .agents/skills belong to it" in " ".join(removed[1].split())

@@ -12,13 +12,17 @@ from support.needs import needs_sandbox
 from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf.catalog.cache import CACHE_FORMAT
+from skillshelf.catalog.lock import LOCK_VERSION
 from skillshelf.catalog.packed_file import PACKED_FORMAT
+from skillshelf.catalog.store import STORE_VERSION
 from skillshelf.cli.chat_input import HISTORY_VERSION, ChatHistory
 from skillshelf.config.approvals import APPROVALS_VERSION
 from skillshelf.config.settings import CONFIG_VERSION
 from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.kept_files import KEPT_FILES, KeptPlace, kept_folders, known_file
 from skillshelf.hosts.link_records import RECORDS_VERSION
+from skillshelf.install.generation import GENERATION_VERSION
+from skillshelf.install.staged_change import PENDING_VERSION
 from skillshelf.search.index import FORMAT
 
 VERSIONS = {row.name: row.version for row in KEPT_FILES}
@@ -32,6 +36,10 @@ def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["cache"] == CACHE_FORMAT
     assert VERSIONS["packed catalogs"] == PACKED_FORMAT
     assert VERSIONS["search index"] == FORMAT
+    assert VERSIONS["store"] == STORE_VERSION
+    assert VERSIONS["generations"] == GENERATION_VERSION
+    assert VERSIONS["pending change"] == PENDING_VERSION
+    assert VERSIONS["lock of installed skills"] == VERSIONS["wishes and lock of a project"] == LOCK_VERSION
 
 
 def test_a_file_that_cannot_be_made_again_is_migrated_and_never_only_made_again() -> None:
@@ -60,7 +68,7 @@ def test_the_folders_of_a_home_that_is_not_there_are_missing(machine: Machine) -
     environment = make_environment(str(machine.repo), str(machine.home), {})
 
     assert [(folder.place, folder.exists) for folder in kept_folders(environment)] == [
-        *(("cache", False), ("state", False), ("config", False))
+        *(("cache", False), ("data", False), ("state", False), ("config", False))
     ]
 
 
@@ -184,6 +192,7 @@ def _unknown(machine: Machine) -> list[str]:
     """The files that no row knows; skills that a person made are not ours."""
     places: dict[Path, KeptPlace] = {
         machine.home / ".cache/skillshelf": "cache",
+        machine.home / ".local/share/skillshelf": "data",
         machine.home / ".local/state/skillshelf": "state",
         machine.home / ".config/skillshelf": "config",
         machine.base / "tmp": "temporary",

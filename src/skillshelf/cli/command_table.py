@@ -70,12 +70,13 @@ class Command(NamedTuple):
 
 _LOOK = "Look around"
 _AGENTS = "Compare and connect agents"
+_GET = "Get and share skills"
 _WRITE = "Write skills"
 _MODEL = "See what a model gets"
 _CHOOSE = "Choose what is used"
 _SERVE = "Serve, try and record"
 _SELF = "About this program"
-GROUPS = (_LOOK, _AGENTS, _WRITE, _MODEL, _CHOOSE, _SERVE, _SELF)
+GROUPS = (_LOOK, _AGENTS, _GET, _WRITE, _MODEL, _CHOOSE, _SERVE, _SELF)
 """The groups of commands, in the order in which help shows them."""
 
 
@@ -104,9 +105,29 @@ _ACCEPT_RULE = Option(
     many=True,
     of="rule",
 )
+_USER = Option("--user", "for you in every project (default: for this project)")
+_ALLOW_HTTP = Option("--allow-http", "allow plain HTTP to this machine")
+_ACCEPT_INSTALL = Option(
+    "--accept-rule",
+    "install skills although this security rule finds something; may be repeated",
+    "RULE,...",
+    many=True,
+    of="rule",
+)
+_ACCEPT_PUBLISH = Option(
+    "--accept-rule",
+    "publish a skill although this security rule finds something; may be repeated",
+    "RULE,...",
+    many=True,
+    of="rule",
+)
+_FORCE = Option("--force", "give up what was edited on the disk")
 _IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
-_CHECKS = "python packages native folders cache packed index runs approvals configuration policy links hosts sandbox"
+_CHECKS = (
+    "python packages native folders cache packed index runs approvals configuration policy store locks links hosts "
+    "sandbox"
+)
 """The checks of `doctor`."""
 
 _JOURNAL = (
@@ -325,6 +346,225 @@ COMMANDS: Mapping[str, Command] = {
         examples=(
             ("skillshelf sync --to claude-code,codex --dry-run", "show what would be linked for two hosts"),
             ("skillshelf sync release-notes --remove", "undo what was done for one skill"),
+        ),
+    ),
+    "add": Command(
+        "install skills of a folder, archive, repository, site or registry, after showing what they are",
+        (
+            *SHARED,
+            Option("--skill", "only the skills of these names, * for all; may be repeated", "NAME,...", many=True),
+            Option("--path", "the folder inside the source", "PATH"),
+            Option("--ref", "a branch, a tag or a commit", "REF"),
+            Option(
+                "--host", "agents that shall see it, by links or copies; may be repeated", "HOST,...", True, of="host"
+            ),
+            _USER,
+            _ALLOW_HTTP,
+            _ACCEPT_INSTALL,
+            _DRY_RUN,
+            _YES,
+        ),
+        (
+            Option(
+                "SOURCE",
+                "./folder, ./file.zip, owner/repo, git+https://..., https://site, oci://..., mcp:LABEL/NAME "
+                "or plugin:MARKETPLACE/PLUGIN",
+                "SOURCE",
+                required=True,
+            ),
+        ),
+        _later("cli.install_commands", "add"),
+        group=_GET,
+        examples=(
+            ("skillshelf add anthropics/skills --skill pdf", "one skill of a repository on GitHub"),
+            (
+                "skillshelf add ./drafts/review --user --yes",
+                "a folder of yours, for all your projects, without a question",
+            ),
+        ),
+    ),
+    "install": Command(
+        "make the disk what the lock says, and lock the wishes of skillshelf.toml that are not locked yet",
+        (
+            *SHARED,
+            Option("--frozen", "only what the lock names, byte for byte; resolve nothing, and never write the lock"),
+            Option("--offline", "open no connection: only the store, and sources on this disk"),
+            _USER,
+            _ALLOW_HTTP,
+            _ACCEPT_INSTALL,
+            _DRY_RUN,
+            _YES,
+        ),
+        (),
+        _later("cli.install_commands", "install"),
+        group=_GET,
+        examples=(
+            ("skillshelf install", "bring back what is missing"),
+            ("skillshelf install --frozen --yes", "in CI: the locked bytes, or a failure"),
+        ),
+    ),
+    "outdated": Command(
+        "list installed skills whose sources have other files now",
+        (*SHARED, _USER, _ALLOW_HTTP),
+        (Option("NAME", "an installed skill (default: all)", "NAME", True, of="skill"),),
+        _later("cli.verify_commands", "outdated"),
+        group=_GET,
+        examples=(
+            ("skillshelf outdated", "those of this project"),
+            ("skillshelf outdated --user --json", "your own, for a program"),
+        ),
+    ),
+    "update": Command(
+        "take what the sources have now, after showing every difference; or settle what was edited on the disk",
+        (
+            *SHARED,
+            Option("--restore", "bring the locked files back"),
+            Option("--accept", "take what lies on the disk as the new version"),
+            _FORCE,
+            _USER,
+            _ALLOW_HTTP,
+            _ACCEPT_INSTALL,
+            _DRY_RUN,
+            _YES,
+        ),
+        (Option("NAME", "an installed skill (default: all)", "NAME", True, of="skill"),),
+        _later("cli.update_commands", "update"),
+        group=_GET,
+        examples=(
+            ("skillshelf update", "show what is new, and ask"),
+            ("skillshelf update review --restore --yes", "undo what was edited in one skill"),
+        ),
+    ),
+    "diff": Command(
+        "show how an installed skill differs from its lock, or else from what its source has now",
+        (*SHARED, NO_PAGER, _USER, _ALLOW_HTTP),
+        (
+            Option("NAME", "an installed skill", "NAME", required=True, of="skill"),
+            Option(
+                "A", "one side: locked (default), disk, source, or a tree of the store", "A", of="locked disk source"
+            ),
+            Option(
+                "B",
+                "the other side (default: the disk if it was edited, else the source)",
+                "B",
+                of="locked disk source",
+            ),
+        ),
+        _later("cli.verify_commands", "diff"),
+        group=_GET,
+        examples=(
+            ("skillshelf diff review", "what you changed, or what is new in the source"),
+            ("skillshelf diff review locked disk", "only what was changed on the disk"),
+        ),
+    ),
+    "verify": Command(
+        "check that every installed skill is what the lock says, and name each file that is not",
+        (*SHARED, Option("--all", "those of this project and your own"), _USER),
+        (Option("NAME", "an installed skill (default: all)", "NAME", True, of="skill"),),
+        _later("cli.verify_commands", "verify"),
+        group=_GET,
+        examples=(
+            ("skillshelf verify", "those of this project"),
+            ("skillshelf verify --all --json", "all of them, for a program"),
+        ),
+    ),
+    "remove": Command(
+        "remove installed skills, with their links and wishes",
+        (*SHARED, _FORCE, _USER, _DRY_RUN, _YES),
+        (Option("NAME", "an installed skill", "NAME", True, required=True, of="skill"),),
+        _later("cli.update_commands", "remove"),
+        group=_GET,
+        examples=(
+            ("skillshelf remove review --dry-run", "show what would go"),
+            ("skillshelf remove review --yes", "remove it from this project"),
+        ),
+    ),
+    "rollback": Command(
+        "bring back what was installed before the last change, or after an earlier one",
+        (*SHARED, _FORCE, _USER, _DRY_RUN, _YES),
+        (Option("N", "the number of a generation (default: the one before)", "N"),),
+        _later("cli.update_commands", "rollback"),
+        group=_GET,
+        examples=(
+            ("skillshelf rollback --dry-run", "show what would change"),
+            ("skillshelf rollback 0 --yes", "as it was before the first change"),
+        ),
+    ),
+    "gc": Command(
+        "remove the files from the store that no generation and no known lock names",
+        (*SHARED, _USER, _DRY_RUN, _YES),
+        (),
+        _later("cli.update_commands", "gc"),
+        group=_GET,
+        examples=(
+            ("skillshelf gc --dry-run", "show what nothing names"),
+            ("skillshelf gc --yes", "remove it"),
+        ),
+    ),
+    "import": Command(
+        "install what the lock or list of another tool names: skills-lock.json, apm.yml, skills.json",
+        (*SHARED, _USER, _ALLOW_HTTP, _ACCEPT_INSTALL, _DRY_RUN, _YES),
+        (Option("FILE", "a lock or list of another tool", "FILE", required=True, of="file"),),
+        _later("cli.install_commands", "import_lock"),
+        group=_GET,
+        examples=(
+            ("skillshelf import skills-lock.json --dry-run", "show what would be installed"),
+            ("skillshelf import skills-lock.json --yes", "install it, and lock it"),
+        ),
+    ),
+    "export": Command(
+        "write the lock or list of another tool from this project's lock: skills-lock.json, apm.yml, skills.json",
+        (
+            *SHARED,
+            Option("--format", "vercel, apm or oci", "FORMAT", of="vercel apm oci"),
+            Option("-o", "the folder to write to (default: that of the lock)", "DIR"),
+            _USER,
+            _DRY_RUN,
+            _YES,
+        ),
+        (),
+        _later("cli.publish_commands", "export"),
+        group=_GET,
+        examples=(
+            ("skillshelf export --format vercel --dry-run", "show which skills skills-lock.json would list"),
+            ("skillshelf export --format apm -o out", "write out/apm.yml"),
+        ),
+    ),
+    "pack": Command(
+        "write a skill into one archive, with the same bytes on every machine",
+        (
+            *SHARED,
+            Option("-o", "the archive, ending in .skill or .zip (default: NAME.skill)", "FILE"),
+            _USER,
+            _DRY_RUN,
+            _YES,
+        ),
+        (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
+        _later("cli.publish_commands", "pack"),
+        group=_GET,
+        examples=(
+            ("skillshelf pack release-notes", "write release-notes.skill"),
+            ("skillshelf pack release-notes -o out/release-notes.zip --dry-run", "only say where it would go"),
+        ),
+    ),
+    "publish": Command(
+        "publish a skill, after showing what it is: as files of a web site, or in a registry",
+        (
+            *SHARED,
+            Option("--site", "a folder that a web server serves", "DIR"),
+            Option("--to", "a repository of a registry, oci://HOST/REPOSITORY[:TAG]", "ADDRESS"),
+            _USER,
+            _ALLOW_HTTP,
+            _ACCEPT_PUBLISH,
+            _DRY_RUN,
+            _YES,
+        ),
+        (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
+        _later("cli.publish_commands", "publish"),
+        group=_GET,
+        examples=(
+            ("skillshelf publish release-notes --site public --yes", "add it to the index of a site"),
+            ("skillshelf publish release-notes --to oci://ghcr.io/acme/release-notes:1.0 --dry-run", "show it first"),
         ),
     ),
     "prompt": Command(

@@ -16,7 +16,7 @@ from skillshelf.cli.command_table import command_again
 from skillshelf.cli.commands import Values, environment_for
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, Screen, as_json, note, screen, write
-from skillshelf.core.disk_writes import owned_folders, remove_below, sweep_owned_folders, tighten
+from skillshelf.core.disk_writes import owned_folders, remove_below, remove_whole_below, sweep_owned_folders, tighten
 from skillshelf.core.environment import Environment
 from skillshelf.core.kept_files import KeptFolder, kept_folders
 from skillshelf.core.records import NamedTuple
@@ -239,7 +239,7 @@ def _folders(checkup: Checkup) -> Iterator[CheckResult]:
 
 
 def _not_usable(folder: KeptFolder) -> str:
-    variable = {"cache": "XDG_CACHE_HOME", "state": "XDG_STATE_HOME", "config": "XDG_CONFIG_HOME"}[folder.place]
+    variable = f"XDG_{folder.place.upper()}_HOME"
     return f"{folder.problem}; use a folder of your own there, or name one with {variable}"
 
 
@@ -381,7 +381,7 @@ def _links(checkup: Checkup) -> Iterator[CheckResult]:
         yield CheckResult("ok", f"{current} as made" if current else "none")
 
 
-def _finish(finish_pending: Callable[[Environment], bool], environment: Environment) -> None:
+def _finish(finish_pending: Callable[[Environment], object], environment: Environment) -> None:
     try:
         finish_pending(environment)
     except SkillError as error:
@@ -396,6 +396,41 @@ def _advice(made: "MadeLink") -> str | None:
         return f"diff -r {quote(record.source)} {quote(made.path)}"
     commands = {"stale": link, "dangling": f"{link} --remove", "gone": f"{link} --remove"}
     return commands.get(made.state)
+
+
+def _store(checkup: Checkup) -> Iterator[CheckResult]:
+    """Check every tree that a current generation needs, and what killed processes left in the store."""
+    from skillshelf.install.checkup import half_written, missing_trees, needed_trees
+
+    needed = needed_trees(checkup.environment)
+    broken = missing_trees(checkup.environment, needed)
+    for tree in broken:
+        names, root = needed[tree]
+        where = f" --cwd {quote(root)}" if root else " --user"
+        yield CheckResult("problem", f"the files of {names} are missing or changed", tree, f"skillshelf install{where}")
+    folder = checkup.folder("data")
+    for relative in half_written(checkup.environment) if folder is not None else ():
+        repair = partial(remove_whole_below, files.real_path(folder.path if folder else ""), relative)
+        yield CheckResult("problem", "a process ended while it wrote or removed this", relative, None, repair)
+    yield CheckResult("ok", f"{len(needed) - len(broken)} of {plural(len(needed), 'tree')} as they should be")
+
+
+def _locks(checkup: Checkup) -> Iterator[CheckResult]:
+    """Check the locks, the wishes and the generations of the user and of this project, and what is pending there."""
+    from skillshelf.install.checkup import scope_problems
+    from skillshelf.install.scope import scope_of
+    from skillshelf.install.transaction import recover
+
+    for user in (True, False):
+        scope = scope_of(checkup.environment, user=user)
+        found = list(scope_problems(scope))
+        for path, problem in found:
+            yield CheckResult("problem", problem, path)
+        if not found and files.kind_at(scope.lock_path) is not None:
+            yield CheckResult("ok", "lock, wishes and generations can be read", scope.lock_path)
+        if files.kind_at(pending := f"{scope.history}/pending.json") is not None and not found:
+            repair = partial(_finish, lambda environment, scope=scope: recover(scope, environment), checkup.environment)
+            yield CheckResult("problem", "a change of installed skills was interrupted", pending, None, repair)
 
 
 def _hosts(checkup: Checkup) -> Iterator[CheckResult]:
@@ -422,7 +457,7 @@ CHECKS: tuple[InstallationCheck, ...] = (
     InstallationCheck("python", "the versions of skillshelf and of Python", _python),
     InstallationCheck("packages", "the packages that every command needs", _packages),
     InstallationCheck("native", "the optional C extension", _native),
-    InstallationCheck("folders", "owner, kind and permissions of the user's three folders", _folders),
+    InstallationCheck("folders", "owner, kind and permissions of the user's four folders", _folders),
     InstallationCheck("cache", "`skills.sqlite3`", _cache),
     InstallationCheck("packed", "the packed catalogs", _packed),
     InstallationCheck("index", "the search indexes", _index),
@@ -430,6 +465,8 @@ CHECKS: tuple[InstallationCheck, ...] = (
     InstallationCheck("approvals", "`approvals.json`", _approvals),
     InstallationCheck("configuration", "your file, and that of the project", _configuration),
     InstallationCheck("policy", "the system policy: its owner, its keys, and the skills that it requires", _policy),
+    InstallationCheck("store", "the trees of installed skills", _store),
+    InstallationCheck("locks", "locks, wishes and generations of you and of this project", _locks),
     InstallationCheck("links", "every link and copy that `link` made", _links),
     InstallationCheck("hosts", "the hosts that are set or found on this machine", _hosts),
     InstallationCheck("sandbox", "the parts of the sandbox, by a script that does nothing", _sandbox),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import environ
 from typing import Any
 
-from skillshelf.cli.command_table import COMMANDS, GROUPS, SHARED, Option, usage_of
+from skillshelf.cli.command_table import COMMANDS, GROUPS, SHARED, Option, command_again, usage_of
 from skillshelf.core.console import Screen, screen, write
 from skillshelf.core.text import did_you_mean, shorten
 from skillshelf.errors import DONE, ConfigurationError
@@ -89,10 +89,11 @@ def _section(title: str, rows: Sequence[tuple[str, str]], display: Screen) -> It
 
 def unexpected_word(word: str, name: str, *, is_option: bool) -> str:
     """Return the error about a word that is no option of a command, no argument of it, or no command."""
+    if name == "install" and not is_option:
+        # Other tools install what one names; here the lock says what is installed.
+        return f"install takes no source: to add one: {command_again({}, 'add', source=shorten(word, 100))}"
     what = "option" if is_option else "argument" if name else "command"
     known = [option.name for option in COMMANDS[name].options] if is_option else [] if name else list(COMMANDS)
-    # Who wants to `install` must not be sent to `uninstall`.
-    known = [one for one in known if one != f"un{word}"]
     hint = did_you_mean(word.partition("=")[0] if is_option else word, known)
     help_line = " ".join(filter(None, ("skillshelf", name, "--help")))
     shown = shorten(word, 100)

@@ -12,8 +12,8 @@ from skillshelf import __version__
 from skillshelf.cli.commands import Values, environment_for
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, as_json, ask, can_ask, note, screen, write
-from skillshelf.core.disk_writes import owned_folders, remove_below, sweep_owned_folders
-from skillshelf.core.environment import Environment
+from skillshelf.core.disk_writes import owned_folders, remove_below, remove_whole_below, sweep_owned_folders
+from skillshelf.core.environment import Environment, user_data_folder
 from skillshelf.core.kept_files import KeptFolder, KeptPlace, kept_folder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
@@ -27,6 +27,7 @@ from skillshelf.hosts.made_links import (
     made_links,
     remove_made_links,
 )
+from skillshelf.install.garbage import known_projects
 
 __all__ = ["removal_command", "uninstall"]
 
@@ -163,8 +164,9 @@ def _remove_own(place: KeptPlace, path: str) -> str:
         return folder.problem
     problems = []
     for found in folder.removable:
+        is_file = found.row is None or found.row.kind == "file"
         try:
-            remove_below(found.folder, found.relative)
+            (remove_below if is_file else remove_whole_below)(found.folder, found.relative)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -190,6 +192,10 @@ def _left_in(folder: KeptFolder) -> Iterable[LeftOver]:
 def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:
     for path in _journals(environment.cwd):
         yield LeftOver("journal", path, "the record of what happened")
+    data = user_data_folder(environment)
+    for _, root in known_projects(data) if data is not None else ():
+        if files.kind_at(root) is not None:
+            yield LeftOver("project", root, "its wishes, its lock and the copies in .agents/skills belong to it")
     kept = owned_folders("skillshelf-kept-", released=True)
     for path in kept[:_MOST_SHOWN]:
         yield LeftOver("kept work", path, "files that a script made", f"rm -r {_quoted(path)}")

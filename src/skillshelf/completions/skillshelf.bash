@@ -61,6 +61,19 @@ _skillshelf_command() {
         hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --dry-run --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
         link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --accept-rule --dry-run --help' takes='--profile --cwd --home --config --to --accept-rule' ;;
         sync) options='--profile --cwd --home --config --json --no-cache --to --dry-run --remove --accept-rule --yes --help' takes='--profile --cwd --home --config --to --accept-rule' ;;
+        add) options='--profile --cwd --home --config --json --no-cache --skill --path --ref --host --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --skill --path --ref --host --accept-rule' ;;
+        install) options='--profile --cwd --home --config --json --no-cache --frozen --offline --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --accept-rule' ;;
+        outdated) options='--profile --cwd --home --config --json --no-cache --user --allow-http --help' takes='--profile --cwd --home --config' ;;
+        update) options='--profile --cwd --home --config --json --no-cache --restore --accept --force --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --accept-rule' ;;
+        diff) options='--profile --cwd --home --config --json --no-cache --no-pager --user --allow-http --help' takes='--profile --cwd --home --config' ;;
+        verify) options='--profile --cwd --home --config --json --no-cache --all --user --help' takes='--profile --cwd --home --config' ;;
+        remove) options='--profile --cwd --home --config --json --no-cache --force --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
+        rollback) options='--profile --cwd --home --config --json --no-cache --force --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
+        gc) options='--profile --cwd --home --config --json --no-cache --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
+        import) options='--profile --cwd --home --config --json --no-cache --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --accept-rule' ;;
+        export) options='--profile --cwd --home --config --json --no-cache --format -o --user --dry-run --yes --help' takes='--profile --cwd --home --config --format -o' ;;
+        pack) options='--profile --cwd --home --config --json --no-cache -o --user --dry-run --yes --help' takes='--profile --cwd --home --config -o' ;;
+        publish) options='--profile --cwd --home --config --json --no-cache --site --to --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --site --to --accept-rule' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         check) options='--profile --cwd --home --config --json --no-cache --fix --fix=names --diff --dry-run --select --ignore --severity --baseline --write-baseline --user --no-pager --format --help' takes='--profile --cwd --home --config --select --ignore --severity --baseline --write-baseline --format' ;;
@@ -98,6 +111,17 @@ _skillshelf_option() {
         'link --accept-rule') kind='rule' ;;
         'sync --to') kind='host' ;;
         'sync --accept-rule') kind='rule' ;;
+        'add --path') kind='file' ;;
+        'add --host') kind='host' ;;
+        'add --accept-rule') kind='rule' ;;
+        'install --accept-rule') kind='rule' ;;
+        'update --accept-rule') kind='rule' ;;
+        'import --accept-rule') kind='rule' ;;
+        'export --format') kind='vercel apm oci' ;;
+        'export -o') kind='dir' ;;
+        'pack -o') kind='file' ;;
+        'publish --site') kind='dir' ;;
+        'publish --accept-rule') kind='rule' ;;
         'check --select') kind='rule' ;;
         'check --ignore') kind='rule' ;;
         'check --severity') kind='error warning info' ;;
@@ -138,6 +162,16 @@ _skillshelf_argument() {
         'hosts 0') kind='host' ;;
         'link '*) kind='skill' ;;
         'sync '*) kind='skill' ;;
+        'outdated '*) kind='skill' ;;
+        'update '*) kind='skill' ;;
+        'diff 0') kind='skill' ;;
+        'diff 1') kind='locked disk source' ;;
+        'diff 2') kind='locked disk source' ;;
+        'verify '*) kind='skill' ;;
+        'remove '*) kind='skill' ;;
+        'import 0') kind='file' ;;
+        'pack 0') kind='skill' ;;
+        'publish 0') kind='skill' ;;
         'check '*) kind='file' ;;
         'explain 0') kind='rule' ;;
         'run 0') kind='skill' ;;
@@ -148,8 +182,8 @@ _skillshelf_argument() {
         'log 0') kind='show verify stats replay export' ;;
         'log '*) kind='file' ;;
         'completion 0') kind='bash zsh fish' ;;
-        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration policy links hosts sandbox' ;;
-        'help 0') kind='inventory list search pick show read digest why hosts link sync prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help' ;;
+        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration policy store locks links hosts sandbox' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help' ;;
     esac
 }
 
@@ -192,7 +226,7 @@ _skillshelf() {
     elif [[ $value == -* ]]; then
         kind=$options
     elif [[ -z $command ]]; then
-        kind='inventory list search pick show read digest why hosts link sync prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
+        kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
     else
         _skillshelf_argument "$command" "$position"
     fi

@@ -78,8 +78,11 @@ def _parsed(file: StateFile, document: dict[str, Any]) -> list[Approval]:
 
 
 def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str) -> bool:
-    """Return whether a tool is approved for the SKILL.md at a real path with this tree."""
-    return any((one.tool, one.path, one.tree) == (tool, path, tree) for one in approvals)
+    """Return whether a tool is approved for the SKILL.md at a real path with this tree.
+
+    An approval without a path counts too, so the caller gives only what lies in the store or in a copy that we made.
+    """
+    return any((one.tool, one.tree) == (tool, tree) and one.path in (None, path) for one in approvals)
 
 
 def is_origin_approved(approvals: Sequence[Approval], tool: str, origin: str, tree: str) -> bool:
@@ -92,13 +95,15 @@ def add_approval(
 ) -> bool:
     """Approve a tool for the SKILL.md at a real path with this tree; return whether that is new.
 
-    Without a path it counts for the tree as it comes from its origin.
+    Without a path the tree is approved wherever we put it, and as it comes from `origin`: the source that it was
+    installed from, or the label of a live source.
     """
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     new = Approval(tool, name, path, tree, origin, at)
 
     def change(before: list[Approval]) -> list[Approval]:
-        return before if any(one._replace(at=at, name=name) == new for one in before) else [*before, new]
+        known = [one for one in before if one._replace(at=at, name=name) == new]
+        return before if known else [*before, new]
 
     return bool(_change(environment, change))
 

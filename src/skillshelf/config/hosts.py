@@ -14,8 +14,12 @@ __all__ = [
     "DOCUMENTED",
     "HOST",
     "HOSTS",
+    "MARKETPLACE_FILES",
     "NOT_RUN",
     "NO_REPAIR",
+    "PLUGIN_FILES",
+    "PLUGIN_KEYS",
+    "PLUGIN_PATHS",
     "find_host",
     "reported_in",
     "roots_of",
@@ -835,6 +839,43 @@ _CLINE = HOST._replace(
     collision_doubt="always",
     unknown=("other-fields", "encoding"),
 )
+
+
+MARKETPLACE_FILES = (".claude-plugin/marketplace.json", ".agents/plugins/marketplace.json")
+"""The files in which a marketplace lists its plugins (code.claude.com/docs/en/plugin-marketplaces; Codex `plugins`)."""
+
+PLUGIN_FILES = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")
+"""The files in which a plugin describes itself."""
+
+PLUGIN_KEYS = {
+    "agents": "agents",
+    "apps": "apps",
+    "commands": "commands",
+    "hooks": "hooks",
+    "lspServers": "language servers",
+    "mcpServers": "MCP servers",
+    "monitors": "monitors",
+    "outputStyles": "output styles",
+    "themes": "themes",
+    "workflows": "workflows",
+}
+"""The members of such a file that name parts which are no skills, and what they are."""
+
+PLUGIN_PATHS = {
+    ".app.json": "apps",
+    ".lsp.json": "language servers",
+    ".mcp.json": "MCP servers",
+    "agents/": "agents",
+    "bin/": "programs",
+    "commands/": "commands",
+    "hooks/": "hooks",
+    "hooks.json": "hooks",
+    "monitors/": "monitors",
+    "output-styles/": "output styles",
+    "themes/": "themes",
+    "workflows/": "workflows",
+}
+"""The places of such parts in a plugin that does not name them."""
 
 
 class _Traces(NamedTuple):

@@ -30,9 +30,11 @@ __all__ = [
     "Settings",
     "SettingsFile",
     "Trust",
+    "Wish",
     "is_trusted",
     "load_settings",
     "load_system_policy",
+    "parse_wishes",
     "with_system_policy",
 ]
 
@@ -71,6 +73,20 @@ class McpServer(NamedTuple):
     url: str | None = None
     command: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+
+
+class Wish(NamedTuple):
+    """A skill that a configuration file asks for, by one table `[[install]]`.
+
+    `path` is the folder inside the source, empty at its root; `name` is that of the skill, `hosts` are those that
+    shall see it. No setting depends on it: `skillshelf.install` reads and writes these tables.
+    """
+
+    source: str
+    path: str = ""
+    ref: str | None = None
+    name: str | None = None
+    hosts: tuple[str, ...] = ()
 
 
 class Settings(NamedTuple):
@@ -238,9 +254,14 @@ def _project_file(environment: Environment, settings: Settings, trust: Trust) ->
             if trusted:
                 raise
             found = _File(path, "", {}, str(error).removeprefix(path).lstrip(":, "))
-        if found and trusted:
+        if found and set(found.table) == {_INSTALL}:
+            # A list of wishes sets nothing, so it hides no file of settings.
+            if trusted:
+                _wishes(found, found.table[_INSTALL])
+        elif found and trusted:
             return found, True
-        stranger = stranger or found
+        else:
+            stranger = stranger or found
     return (stranger, False) if stranger else None
 
 
@@ -258,10 +279,10 @@ def _repository(cwd: str) -> str:
 
 
 def _project_paths(chain: Sequence[str]) -> Iterator[str]:
-    """Yield the nearest `skillshelf.toml`, then every `pyproject.toml`, nearest first."""
-    own = (f"{folder}/skillshelf.toml" for folder in chain)
-    if nearest := next((path for path in own if files.kind_at(path)), None):
-        yield nearest
+    """Yield every `skillshelf.toml`, then every `pyproject.toml`, nearest first; the first with settings counts."""
+    for folder in chain:
+        if files.kind_at(f"{folder}/skillshelf.toml"):
+            yield f"{folder}/skillshelf.toml"
     for folder in chain:
         if files.kind_at(f"{folder}/pyproject.toml"):
             yield f"{folder}/pyproject.toml"
@@ -402,7 +423,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
 }
 """Every key of a configuration file, with its setting and its type.
 
-Besides these there are `check.rules.RULE`, `mcp.servers.LABEL` and `profiles.NAME`.
+`check.rules.RULE`, `mcp.servers.LABEL`, `profiles.NAME` and the tables `[[install]]` come besides.
 """
 
 _MCP_SERVERS = "mcp.servers."
@@ -423,6 +444,9 @@ _OF_A_STRANGER = ("permissions.deny", "skills.ignored", "skills.disabled")
 _USER_ONLY = ("trust", "hosts", "journal", "mcp")
 """The keys and tables that count in the user's own file only."""
 
+_INSTALL = "install"
+"""The key of the tables of wishes, which are no settings."""
+
 _ADDED = (
     *("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories"),
     *("run_read", "run_write", "run_require", "check_ignore", "check_exclude"),
@@ -439,7 +463,9 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
     said: dict[str, Any] = {}
     rules: dict[str, CheckSeverity] = {}
     for key, value in _flatten(file.table):
-        if owner == "project" and _is_below(key, _USER_ONLY):
+        if key == _INSTALL:
+            _wishes(file, value)
+        elif owner == "project" and _is_below(key, _USER_ONLY):
             message = f"`{key}` counts in the user's own file only"
             warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
@@ -487,7 +513,7 @@ def _apply_untrusted(settings: Settings, file: _File, environment: Environment) 
     without_effect: list[str] = []
     custom: list[str] = []
     for key, value in _flatten(file.table):
-        if key.startswith(_CHECK):
+        if key.startswith(_CHECK) or key == _INSTALL:
             continue
         counts = key in _OF_A_STRANGER
         if not counts:
@@ -691,13 +717,37 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
     return tuple(value) if kind in _LISTS else value
 
 
-def _host_names(file: _File, names: Sequence[str]) -> tuple[str, ...]:
+def _host_names(file: _File, names: Sequence[str], key: str = "hosts") -> tuple[str, ...]:
     from skillshelf.config.hosts import find_host
 
     try:
         return tuple(find_host(name).name for name in dict.fromkeys(names))
     except ConfigurationError as error:
-        raise _wrong(file, "hosts", f"names an {error}") from None
+        raise _wrong(file, key, f"names an {error}") from None
+
+
+def parse_wishes(data: bytes, path: str) -> tuple[Wish, ...]:
+    """Return the tables `[[install]]` of a configuration file; raise ConfigurationError with the line."""
+    file = _without_version(_parse_toml(path, data))
+    return _wishes(file, file.table.get(_INSTALL, []))
+
+
+def _wishes(file: _File, value: Any) -> tuple[Wish, ...]:
+    from skillshelf.core.validation import validate
+
+    if wrong := validate(value, list[Wish], _INSTALL):
+        raise _wrong(file, wrong.path, wrong.problem)
+    made: list[Wish] = []
+    for table in value:
+        texts = [text for text in table.values() if isinstance(text, str)]
+        if not all(texts) or any("\0" in text for text in texts):
+            raise _wrong(file, _INSTALL, "must not hold an empty text or a NUL character; leave the member out")
+        hosts = _host_names(file, table.get("hosts", ()), f"{_INSTALL}.hosts")
+        made.append(Wish(**{**table, "hosts": hosts}))
+    named = [wish.name for wish in made if wish.name is not None]
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise _wrong(file, _INSTALL, f"names {twice!r} twice")
+    return tuple(made)
 
 
 def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:

@@ -38,6 +38,7 @@ __all__ = [
     "locked",
     "locked_within",
     "make_folder",
+    "make_folder_at",
     "make_link",
     "make_own_folder",
     "make_owned_folder",
@@ -48,23 +49,31 @@ __all__ = [
     "open_to_write",
     "owned_folders",
     "remove",
+    "remove_at",
     "remove_below",
     "remove_empty",
+    "remove_empty_at",
     "remove_folder",
     "remove_link",
     "remove_owned_folder",
     "remove_stored",
     "remove_tree",
+    "remove_whole_below",
+    "rename_at",
     "replace_file",
     "replace_folder",
     "store_folder",
     "sweep_owned_folders",
+    "switch_link",
     "sync_folder",
+    "sync_open_folder",
     "tighten",
     "unlinked_files",
     "unlock",
     "why_not_replaced",
+    "write_at",
     "write_new",
+    "write_tree_at",
 ]
 
 
@@ -345,6 +354,106 @@ def _write_new(path: str, data: bytes, *, mode: int, durable: bool = False) -> N
         os.close(descriptor)
 
 
+# Below an open folder ------------------------------------------------------------------------------
+# The folder is the one that was opened, whatever becomes of its path, and no name leads through a link.
+
+
+def make_folder_at(folder: int, name: str) -> tuple[int, bool]:
+    """Open the folder of a name, made if it is missing; return its descriptor and whether it was made."""
+    try:
+        os.mkdir(to_system(name), dir_fd=folder)
+        is_new = True
+    except FileExistsError:
+        is_new = False
+    return open_folder_at(folder, name), is_new
+
+
+def write_at(folder: int, name: str, data: bytes, *, mode: int, like: os.stat_result | None = None) -> None:
+    """Create a file and flush it to the disk; with `like` it gets the owner and the permissions of another file."""
+    descriptor = os.open(to_system(name), _CREATE | os.O_NOFOLLOW, mode, dir_fd=folder)
+    try:
+        _write_all(descriptor, data)
+        if like is not None:
+            _take_after(descriptor, like)
+        elif mode & 0o700 & ~(now := stat.S_IMODE(os.fstat(descriptor).st_mode)):
+            # Whatever the umask is, the owner's bits are part of a tree.
+            os.fchmod(descriptor, now | mode & 0o700)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_tree_at(folder: int, name: str, contents: Mapping[str, bytes], executables: Container[str]) -> None:
+    """Create a folder with these files and flush all of it to the disk."""
+    opened: dict[str, int] = {}
+    try:
+        opened[""], _ = make_folder_at(folder, name)
+        for relative, data in contents.items():
+            for end in _folder_ends(relative):
+                above, _, last = relative[:end].rpartition("/")
+                if relative[:end] not in opened:
+                    opened[relative[:end]], _ = make_folder_at(opened[above], last)
+            inner, _, last = relative.rpartition("/")
+            write_at(opened[inner], last, data, mode=0o777 if relative in executables else 0o666)
+        for descriptor in reversed(opened.values()):
+            sync_open_folder(descriptor)
+    finally:
+        for descriptor in opened.values():
+            os.close(descriptor)
+
+
+def rename_at(folder: int, name: str, new_folder: int, new_name: str) -> None:
+    """Rename an entry; what has the new name is replaced if it is a file, a link or an empty folder."""
+    os.rename(to_system(name), to_system(new_name), src_dir_fd=folder, dst_dir_fd=new_folder)
+
+
+def remove_at(folder: int, name: str) -> None:
+    """Remove an entry of any kind, a folder with its contents, whatever their permissions are; fine if it is gone."""
+    try:
+        kind = kind_of(stat_at(folder, name).st_mode)
+        if kind != "folder":
+            os.unlink(to_system(name), dir_fd=folder)
+            return
+        inner = os.open(to_system(name), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    try:
+        os.fchmod(inner, 0o700)
+        for child in os.listdir(inner):
+            remove_at(inner, from_system(child))
+    finally:
+        os.close(inner)
+    os.rmdir(to_system(name), dir_fd=folder)
+
+
+def remove_empty_at(folder: int, name: str) -> None:
+    """Remove a folder if it is empty."""
+    with suppress(OSError):
+        os.rmdir(to_system(name), dir_fd=folder)
+
+
+def sync_open_folder(folder: int) -> None:
+    """Flush the entries of an open folder to the disk."""
+    # A descriptor that is only a path cannot be flushed.
+    descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def switch_link(path: str, target: str) -> None:
+    """Make a link at a path, or turn the one that is there to another target, by one rename; flush it to the disk."""
+    temporary = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
+    os.symlink(to_system(target), to_system(temporary))
+    try:
+        os.rename(to_system(temporary), to_system(path))
+    except OSError:
+        os.unlink(to_system(temporary))
+        raise
+    sync_folder(os.path.dirname(path))
+
+
 def keep_content(folder: str, data: bytes) -> None:
     """Store bytes in a folder under their digest, atomically and once."""
     from hashlib import sha256
@@ -442,6 +551,25 @@ def remove_below(folder: str, path: str) -> None:
             raise FileExistsError(errno.EEXIST, f"it is a {kind}", path)
         remove_entry = os.rmdir if kind == "folder" else os.unlink
         remove_entry(to_system(name), dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_whole_below(folder: str, path: str) -> None:
+    """Remove a file, a link, or a folder of this user with its contents, by its path below a folder, through no link.
+
+    Permissions do not keep a folder: those of the store are read-only.
+    """
+    *above, name = path.split("/")
+    descriptor = open_folder(folder)
+    try:
+        for part in above:
+            inner = open_folder_at(descriptor, part)
+            os.close(descriptor)
+            descriptor = inner
+        if stat_at(descriptor, name).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user", path)
+        remove_at(descriptor, name)
     finally:
         os.close(descriptor)
 

@@ -58,6 +58,7 @@ __all__ = [
     "read_file",
     "read_head",
     "read_of_root",
+    "read_own_file",
     "read_whole",
     "reader",
     "real_path",
@@ -532,6 +533,16 @@ def open_own_file(path: str) -> int:
         os.close(descriptor)
         raise PermissionError(path)
     return descriptor
+
+
+def read_own_file(path: str, *, limit: int) -> bytes | None:
+    """Return the bytes of such a file, or None if it has more than `limit`."""
+    descriptor = open_own_file(path)
+    try:
+        data = _read_up_to(descriptor, limit + 1)
+    finally:
+        os.close(descriptor)
+    return data if len(data) <= limit else None
 
 
 read_at = os.pread

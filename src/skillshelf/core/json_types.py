@@ -13,11 +13,13 @@ __all__ = [
     "CheckFindingForm",
     "CheckForm",
     "DiagnosticForm",
+    "DiffForm",
     "DifferenceForm",
     "DigestForm",
     "DoctorCheckForm",
     "DoctorForm",
     "FailureForm",
+    "FileDiffForm",
     "FileReadForm",
     "FilteredForm",
     "HostChoiceForm",
@@ -28,6 +30,10 @@ __all__ = [
     "HostVerdictForm",
     "HostsForm",
     "IgnoredForm",
+    "InstallActionForm",
+    "InstallForm",
+    "InstallRefusedForm",
+    "InstalledForm",
     "InventoryCountsForm",
     "InventoryForm",
     "InventoryHostForm",
@@ -45,12 +51,19 @@ __all__ = [
     "MetadataForm",
     "NewForm",
     "OtherProblemForm",
+    "OutdatedForm",
+    "OutdatedSkillForm",
     "PolicyFileForm",
     "PolicyForm",
     "PromptForm",
+    "PublishActionForm",
+    "PublishForm",
     "RemovalForm",
     "ReplayForm",
     "ResourceForm",
+    "ReviewForm",
+    "ReviewProblemForm",
+    "ReviewedFileForm",
     "RootForm",
     "RuleForm",
     "RuleInForceForm",
@@ -72,9 +85,13 @@ __all__ = [
     "SyncUnchangedForm",
     "ToolForm",
     "ToolUseForm",
+    "TreeDiffForm",
     "TrustForm",
     "TrustListForm",
     "UninstallForm",
+    "VerifiedFileForm",
+    "VerifiedSkillForm",
+    "VerifyForm",
     "WhyForm",
 ]
 
@@ -591,7 +608,7 @@ class PolicyForm(TypedDict):
 class RemovalForm(TypedDict):
     """One thing that `uninstall` removes; `detail` is the reason if that failed."""
 
-    kind: Literal["link", "copy", "temporary", "cache", "state", "config"]
+    kind: Literal["link", "copy", "temporary", "cache", "data", "state", "config"]
     path: str
     detail: str
     state: Literal["planned", "done", "failed"]
@@ -651,6 +668,174 @@ class SyncForm(TypedDict):
     unchanged: list[SyncUnchangedForm]
     refused: list[SyncRefusedForm]
     findings: list[SecurityFindingForm]
+
+
+InstallActionForm = TypedDict(
+    "InstallActionForm",
+    {
+        "kind": Literal["add", "install", "update", "restore", "accept", "remove", "rollback", "collect", "import"],
+        "name": str,
+        "tree": str | None,
+        "from": str,
+        "path": str,
+    },
+)
+"""One skill that is installed, changed or removed; `from` is its source, `path` its folder."""
+
+
+class InstalledForm(TypedDict):
+    """A skill that is as it should be."""
+
+    name: str
+    tree: str
+    path: str
+
+
+class InstallRefusedForm(TypedDict):
+    """A skill that is left alone, and why."""
+
+    name: str
+    reason: str
+
+
+class ReviewedFileForm(TypedDict):
+    """A file of a skill that nobody agreed to yet."""
+
+    path: str
+    size: int
+    executable: bool
+    script: bool
+
+
+class ReviewProblemForm(TypedDict):
+    """A finding of `check` in a skill that nobody agreed to yet."""
+
+    path: str
+    line: int | None
+    rule: str
+    severity: Literal["error", "warning", "info"]
+    message: str
+
+
+class ReviewForm(TypedDict):
+    """A skill that would be installed; `claims` are what its name does to other skills."""
+
+    name: str
+    description: str
+    source: str
+    source_path: str
+    ref: str | None
+    commit: str | None
+    artifact: str | None
+    publisher: str
+    tree: str
+    path: str
+    files: list[ReviewedFileForm]
+    problems: list[ReviewProblemForm]
+    notes: list[str]
+    claims: list[str]
+
+
+class FileDiffForm(TypedDict):
+    """A file that differs between two trees, with its unified diff."""
+
+    path: str
+    state: Literal["added", "removed", "changed", "mode"]
+    script: bool
+    diff: str
+
+
+TreeDiffForm = TypedDict(
+    "TreeDiffForm",
+    {"name": str, "from": str | None, "to": str | None, "files": list[FileDiffForm], "remarks": list[str]},
+)
+"""How one tree of a skill becomes another; `remarks` are about permissions, scripts and modes."""
+
+
+class InstallForm(TypedDict):
+    """The plan of a command that installs: what is done, what need not be, what is refused, and what was shown."""
+
+    actions: list[InstallActionForm]
+    unchanged: list[InstalledForm]
+    refused: list[InstallRefusedForm]
+    findings: list[SecurityFindingForm]
+    reviews: list[ReviewForm]
+    differences: list[TreeDiffForm]
+
+
+PublishActionForm = TypedDict(
+    "PublishActionForm",
+    {"kind": Literal["pack", "publish", "export"], "name": str, "tree": str, "from": str, "path": str},
+)
+"""One skill that is given to others; `from` is its folder or source, `path` the archive, address or file."""
+
+
+class PublishForm(TypedDict):
+    """The plan of `pack`, `publish` and `export`: what is done, what need not be, and what is refused."""
+
+    actions: list[PublishActionForm]
+    unchanged: list[InstalledForm]
+    refused: list[InstallRefusedForm]
+    findings: list[SecurityFindingForm]
+
+
+DiffForm = TypedDict(
+    "DiffForm",
+    {
+        "name": str,
+        "sides": list[str],
+        "from": str | None,
+        "to": str | None,
+        "files": list[FileDiffForm],
+        "remarks": list[str],
+    },
+)
+"""The difference of an installed skill; `sides` are what is compared."""
+
+
+class VerifiedFileForm(TypedDict):
+    """A file that is not as the lock says."""
+
+    path: str
+    state: Literal["ok", "changed", "missing", "extra"]
+
+
+class VerifiedSkillForm(TypedDict):
+    """An installed skill; `found` is the tree on the disk, `cause` says why it differs where that is certain."""
+
+    name: str
+    path: str
+    tree: str
+    found: str | None
+    state: Literal["ok", "changed", "missing", "extra"]
+    files: list[VerifiedFileForm]
+    cause: str | None
+
+
+class VerifyForm(TypedDict):
+    """Whether every installed skill is what its lock says."""
+
+    ok: bool
+    skills: list[VerifiedSkillForm]
+
+
+class OutdatedSkillForm(TypedDict):
+    """An installed skill and what its source has now; `reason` says why that is unknown."""
+
+    name: str
+    source: str
+    ref: str | None
+    tree: str
+    state: Literal["current", "outdated", "unknown"]
+    new_tree: str | None
+    new_commit: str | None
+    reason: str | None
+
+
+class OutdatedForm(TypedDict):
+    """Which installed skills are not what their sources have now."""
+
+    skills: list[OutdatedSkillForm]
 
 
 class HostSwitchForm(TypedDict):

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from skillshelf.core import files
-from skillshelf.core.environment import Environment, user_cache_folder, user_config_path, user_state_folder
+from skillshelf.core.environment import (
+    Environment,
+    user_cache_folder,
+    user_config_path,
+    user_data_folder,
+    user_state_folder,
+)
 from skillshelf.core.records import NamedTuple
 
 __all__ = [
@@ -24,8 +30,8 @@ __all__ = [
     "known_file",
 ]
 
-KeptPlace = Literal["config", "state", "cache", "skills", "temporary", "chosen"]
-"""Where a file lies: one of the user's three folders, a folder of skills, the folder for temporary files, or where the
+KeptPlace = Literal["config", "data", "state", "cache", "skills", "temporary", "chosen"]
+"""Where a file lies: one of the user's four folders, a folder of skills, the folder for temporary files, or where the
 user said."""
 
 
@@ -45,13 +51,18 @@ class KeptFile(NamedTuple):
     deletable: str
     when_older: Literal["made again", "migrated", "read as it is", "-"]
     on_uninstall: Literal["removed", "left", "removed unless changed"]
+    kind: Literal["file", "folder", "link"] = "file"
+    """A folder counts as one thing, whatever is in it."""
 
 
 _OLD = r"(\.v\d+)?"
 """The end of a file of an older version, which stays beside the migrated one."""
 
-_UNFINISHED = r"\.\d+-[0-9a-f]{8}\.new"
+_UNFINISHED = r"\.\d+-[0-9a-f]{8}\.(new|old)"
 """The end of a file that is being written; one that stays is from a process that was killed."""
+
+_SCOPE = r"(projects/[0-9a-f]{16}/)?"
+"""The beginning of what is kept for a project; without it, for the user."""
 
 KEPT_FILES: tuple[KeptFile, ...] = (
     KeptFile(
@@ -74,6 +85,108 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         'what you answered "remember" to',
         "yes: you are asked again",
         "migrated",
+        "removed",
+    ),
+    KeptFile(
+        "store",
+        "data",
+        "store/1/",
+        r"store/1/[0-9a-f]{2}/[0-9a-f]{62}",
+        1,
+        "every installed skill, read-only, under the digest of its files",
+        "no: installed skills of yours and links to them are gone until `skillshelf install`",
+        "migrated",
+        "removed",
+        "folder",
+    ),
+    KeptFile(
+        "manifests of trees",
+        "data",
+        "store/1/*/*.manifest",
+        rf"store/1/[0-9a-f]{{2}}/[0-9a-f]{{62}}\.manifest({_UNFINISHED})?",
+        1,
+        "the text whose digest is the name of a folder of the store",
+        "yes",
+        "read as it is",
+        "removed",
+    ),
+    KeptFile(
+        "unfinished trees",
+        "data",
+        "store/1/.new-*, store/1/.removed-*",
+        r"store/1/\.(new|removed)-\d+-[0-9a-f]{8}",
+        None,
+        "what a process that was killed did not write or remove to the end; `gc` removes it",
+        "yes",
+        "-",
+        "removed",
+        "folder",
+    ),
+    KeptFile(
+        "generations",
+        "data",
+        "generations/N.json, projects/*/generations/N.json",
+        rf"{_SCOPE}generations/\d+\.json({_UNFINISHED})?",
+        1,
+        "lock and wishes of you, or of a project, after each change, for `rollback`",
+        "yes: `rollback` cannot go back, and `gc` removes trees that only these need",
+        "migrated",
+        "removed",
+    ),
+    KeptFile(
+        "current generation",
+        "data",
+        "current, projects/*/current",
+        rf"{_SCOPE}current({_UNFINISHED})?",
+        None,
+        "which generation counts",
+        "yes: the next change makes it again",
+        "-",
+        "removed",
+        "link",
+    ),
+    KeptFile(
+        "pending change",
+        "data",
+        "pending.json, projects/*/pending.json",
+        rf"{_SCOPE}pending\.json({_UNFINISHED})?",
+        1,
+        "what a change of installed skills has begun, so that the next command can finish or undo it",
+        "no: a change that was interrupted stays half done",
+        "migrated",
+        "removed",
+    ),
+    KeptFile(
+        "install locks",
+        "data",
+        "store.lock, install.lock, projects/*/install.lock",
+        rf"store\.lock|{_SCOPE}install\.lock",
+        None,
+        "nothing; a process that installs holds it",
+        "yes",
+        "-",
+        "removed",
+    ),
+    KeptFile(
+        "lock of installed skills",
+        "config",
+        "skillshelf.lock",
+        r"skillshelf\.lock",
+        1,
+        "where each skill that you installed with `--user` came from, and the digest of its files",
+        "no: nothing says any more which bytes were installed",
+        "migrated",
+        "left",
+    ),
+    KeptFile(
+        "unfinished lock",
+        "config",
+        "skillshelf.lock.*.new, skillshelf.lock.*.old",
+        rf"skillshelf\.lock{_UNFINISHED}",
+        None,
+        "what a process that was killed did not write to the end",
+        "yes",
+        "-",
         "removed",
     ),
     KeptFile(
@@ -156,7 +269,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
     KeptFile(
         "unfinished configuration",
         "config",
-        "config.toml.*.new",
+        "config.toml.*.new, config.toml.*.old",
         rf"config\.toml{_UNFINISHED}",
         None,
         "what a process that was killed did not write to the end",
@@ -257,6 +370,17 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "read as it is",
         "left",
     ),
+    KeptFile(
+        "wishes and lock of a project",
+        "chosen",
+        "skillshelf.toml, skillshelf.lock, .gitattributes, .agents/skills/NAME",
+        r".+",
+        1,
+        "at the root of a repository: the skills that the project asks for, what they are, and the copies of them",
+        "no: they belong to the project; `skillshelf remove NAME` takes one out",
+        "migrated",
+        "left",
+    ),
 )
 
 
@@ -311,7 +435,7 @@ class KeptFolder(NamedTuple):
         return [one for one, fate in own if fate == "removed"]
 
 
-_DEEPEST = 4
+_DEEPEST = 5
 
 
 def kept_folders(environment: Environment) -> list[KeptFolder]:
@@ -323,6 +447,7 @@ def _paths(environment: Environment) -> Mapping[KeptPlace, str]:
     config = user_config_path(environment._replace(config=None))
     found: dict[KeptPlace, str | None] = {
         "cache": user_cache_folder(environment),
+        "data": user_data_folder(environment),
         "state": user_state_folder(environment),
         "config": os.path.dirname(config) if config is not None else None,
     }
@@ -362,7 +487,8 @@ def _found(place: KeptPlace, top: str, descriptor: int, below: str, folders: lis
     """Yield the files below an open folder; the folders on the way are added to `folders`."""
     for name, is_folder in files.entries_in(descriptor):
         relative = f"{below}{name}"
-        if not is_folder:
+        row = known_file(place, relative)
+        if not is_folder or (row is not None and row.kind == "folder"):
             yield _found_file(place, top, descriptor, name, relative)
             continue
         if relative.count("/") >= _DEEPEST:
@@ -387,6 +513,6 @@ def _found_file(place: KeptPlace, top: str, descriptor: int, name: str, relative
         status = files.stat_at(descriptor, name)
     except FileNotFoundError:
         return FoundFile(top, relative, row)
-    if (kind := files.kind_of(status.st_mode)) != "file":
+    if (kind := files.kind_of(status.st_mode)) != row.kind:
         return FoundFile(top, relative, row, f"it is a {kind}")
     return FoundFile(top, relative, row, "" if status.st_uid == os.geteuid() else "it belongs to another user")

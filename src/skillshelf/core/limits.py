@@ -25,17 +25,25 @@ __all__ = [
     "CONNECTIONS_AT_ONCE",
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
+    "DIFF_LINES",
     "FIRST_READ",
+    "FOREIGN_BYTES",
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "GENERATIONS_KEPT",
     "GIT_LISTING_BYTES",
-    "GIT_PACK_BYTES",
+    "GIT_MEMORY_BYTES",
+    "GIT_PACK_RATIO",
+    "HELPER_BYTES",
+    "HTTP_HEADER_BYTES",
+    "HTTP_REDIRECTS",
     "IGNORE_COMMENTS",
     "IGNORE_RULES",
     "IGNORE_STEPS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
+    "INSTALL_WAIT_SECONDS",
     "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
@@ -55,6 +63,8 @@ __all__ = [
     "MCP_ANSWER_BYTES",
     "MCP_PAGES",
     "NAMES_IN_SCHEMA",
+    "NETRC_BYTES",
+    "OCI_MANIFEST_BYTES",
     "OTLP_CLOSE_SECONDS",
     "OTLP_EXPORT_SECONDS",
     "OTLP_QUEUE",
@@ -112,6 +122,7 @@ __all__ = [
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
     "SOURCE_ENTRIES",
+    "SOURCE_INDEX_BYTES",
     "SOURCE_LABEL_CHARS",
     "SOURCE_REST_SECONDS",
     "SOURCE_SECONDS",
@@ -236,6 +247,15 @@ TREE_BYTES = 16 * 1024 * 1024
 LOCK_BYTES = 8 * 1024 * 1024
 """Largest `skillshelf.lock`, and largest list of a generation, that is read."""
 
+DIFF_LINES = 2000
+"""Lines of a text that are compared one by one; a longer text that changed is shown as removed and added."""
+
+GENERATIONS_KEPT = 20
+"""Generations of installed skills that `rollback` can go back to; older ones are removed."""
+
+INSTALL_WAIT_SECONDS = 60.0
+"""Time to wait for another process that installs in the same scope."""
+
 SOURCE_ENTRIES = 4096
 """Skills that one source may offer."""
 
@@ -256,6 +276,27 @@ SOURCE_REST_SECONDS = 60.0
 
 REMOTE_BYTES = 64 * 1024 * 1024
 """Bytes of files of live sources that one shelf holds in memory."""
+SOURCE_INDEX_BYTES = 8 * 1024 * 1024
+"""Largest index of a site that is read."""
+
+HTTP_HEADER_BYTES = 64 * 1024
+"""Bytes of the headers of one answer of a site or registry."""
+
+HTTP_REDIRECTS = 5
+"""Redirects that one request to a site or registry follows."""
+
+NETRC_BYTES = 64 * 1024
+"""Largest `.netrc` that is read."""
+
+HELPER_BYTES = 64 * 1024
+"""Bytes that a credential helper may print."""
+
+OCI_MANIFEST_BYTES = 4 * 1024 * 1024
+"""Largest manifest or configuration of a registry that is read."""
+
+FOREIGN_BYTES = 8 * 1024 * 1024
+"""Largest lock or list of another program that is imported."""
+
 SOURCE_WHOLE_SECONDS = 60.0
 """Time for the whole fetch of a repository, and for each answer of git about it."""
 
@@ -265,8 +306,11 @@ ARCHIVE_RATIO = 200
 ARCHIVE_RATIO_FROM = 1024 * 1024
 """Bytes that an archive may hold whatever its own size is."""
 
-GIT_PACK_BYTES = 256 * 1024 * 1024
-"""Bytes that git may write to disk for one version of a repository; it is ended beyond that."""
+GIT_PACK_RATIO = 16
+"""Bytes that git may write to disk for one version of a repository, as a multiple of those of the largest skill."""
+
+GIT_MEMORY_BYTES = 1024 * 1024 * 1024
+"""Memory of each process of git, where the system can limit it."""
 
 GIT_LISTING_BYTES = 64 * 1024 * 1024
 """Bytes of the list of all files of a repository."""

@@ -317,10 +317,11 @@ def _url(text: str, scheme: str, authority: str, place: str) -> str:
     if "?" in authority or "?" in place:
         _refuse_query(text)
     if scheme == "file":
-        if authority or not place.strip("/"):
-            raise ConfigurationError(f"not a source: {_shown(text)}; a repository on this machine is git+file:///path")
         # The path of this machine that git opens: there are no escapes in it.
-        return f"file://{os.path.normpath('/' + place.lstrip('/'))}"
+        path = os.path.normpath(f"/{place.lstrip('/')}")
+        if authority or path == "/":
+            raise ConfigurationError(f"not a source: {_shown(text)}; a repository on this machine is git+file:///path")
+        return f"file://{path}"
     host = _host(text, scheme, authority)
     if not _URL_PATH.match(place):
         raise ConfigurationError(f"not a source: {_shown(text)}; its path has a character that a URL cannot have")

@@ -1,0 +1,243 @@
+"""Prepare a command of installing: its scope, lock and policy, and the questions before it reads or writes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.catalog.lock import LockedSkill, read_lock
+from skillshelf.catalog.store import Store, store_of
+from skillshelf.cli.command_table import command_again
+from skillshelf.cli.commands import Values, environment_for
+from skillshelf.cli.install_view import slow_work
+from skillshelf.config.approvals import read_approvals
+from skillshelf.config.settings import Settings, is_trusted, load_settings, load_system_policy
+from skillshelf.config.system_policy import require_source
+from skillshelf.core import files
+from skillshelf.core.console import PathDisplay, ask, can_ask, note
+from skillshelf.core.text import did_you_mean, plural, visible
+from skillshelf.errors import ConfigurationError, PermissionDenied, SkillDirectoryNotFound, SkillError, SourceNotFound
+from skillshelf.install.scope import scope_of
+from skillshelf.install.wishes import Wish, read_wishes
+
+if TYPE_CHECKING:
+    from skillshelf.core.values import Catalog
+    from skillshelf.hosts.link_records import LinkRecord
+    from skillshelf.install.reference import SourceContext, SourceReference
+    from skillshelf.install.sources import SourceReader
+    from skillshelf.install.verify import SkillFound
+    from skillshelf.lint.consent import Consent
+
+__all__ = ["InstallRun"]
+
+_NAMES_SHOWN = 8
+
+
+class InstallRun:
+    """One command of installing: where it works, what is installed there, and what its user may be asked.
+
+    Opening it finishes what a process that was killed has begun, unless nothing may be written.
+    """
+
+    def __init__(self, command: str, values: Values, *, user: bool | None = None) -> None:
+        self.command = command
+        self.values = values
+        self.environment = environment_for(values)
+        if files.kind_at(self.environment.cwd) != "folder":
+            raise SkillDirectoryNotFound(self.environment.cwd)
+        self.scope = scope_of(self.environment, user=values["user"] if user is None else user)
+        self.policy = load_system_policy(self.environment)
+        self.store = store_of(self.environment)
+        if not self.dry_run:
+            from skillshelf.install.transaction import recover
+
+            recover(self.scope, self.environment)
+        self.locked: Mapping[str, LockedSkill] = read_lock(self.scope.lock_path) or {}
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be written."""
+        return bool(self.values.get("dry_run"))
+
+    @property
+    def display(self) -> PathDisplay:
+        """How paths are shown."""
+        return PathDisplay(self.environment.cwd, self.environment.home)
+
+    @cached_property
+    def wishes(self) -> tuple[Wish, ...]:
+        """The wishes of the scope."""
+        return read_wishes(self.scope)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; a file that cannot be used is named, and nothing in it counts."""
+        try:
+            return load_settings(self.environment, trust="ask")
+        except ConfigurationError as error:
+            note(str(error))
+            return Settings()
+
+    @cached_property
+    def catalog(self) -> "Catalog":
+        """The skills that are there now, from whichever root."""
+        from skillshelf.cli.commands import shelf_for
+
+        return shelf_for(self.values).catalog
+
+    def folder_of(self, name: str, skill: LockedSkill) -> str:
+        """Return the folder that must hold exactly the tree of a skill."""
+        if self.scope.skills_folder is None:
+            return self.store.path_of(skill.tree)
+        return f"{self.scope.skills_folder}/{name}"
+
+    def places_of(self, name: str, skill: LockedSkill) -> list[str]:
+        """Return every folder that must hold the tree of a skill: the installed one, and those made for hosts."""
+        folder = self.folder_of(name, skill)
+        if self.scope.skills_folder is not None and not skill.hosts:
+            return [folder]
+        made = [record.path for record in self._records if self._is_made_of(record, name, folder)]
+        return [folder, *made] if self.scope.skills_folder is not None else made or [folder]
+
+    def _is_made_of(self, record: "LinkRecord", name: str, folder: str) -> bool:
+        source = files.real_path(record.source) if record.source is not None else ""
+        is_stored = self.scope.skills_folder is None and self._real_store.tree_at(source) is not None
+        return record.path.endswith(f"/{name}") and (source == files.real_path(folder) or is_stored)
+
+    @cached_property
+    def _real_store(self) -> Store:
+        return Store(files.real_path(self.store.folder))
+
+    @cached_property
+    def _records(self) -> "list[LinkRecord]":
+        from skillshelf.hosts.link_records import read_records
+
+        return list(read_records(self.environment))
+
+    def found(self, name: str, skill: LockedSkill) -> "SkillFound":
+        """Return what lies in the folders of a skill: the first that is not as locked, else the installed one."""
+        from skillshelf.install.verify import verify_folder
+
+        found = [verify_folder(name, path, skill.tree, self.store) for path in self.places_of(name, skill)]
+        return next((one for one in found if not one.ok), found[0])
+
+    def shown_folder(self, name: str) -> str:
+        """Return the folder in which people find a skill of this scope."""
+        above = self.scope.skills_folder or f"{self.environment.home}/.agents/skills"
+        return f"{above}/{name}"
+
+    def again(self, **changes: Any) -> str:
+        """Return this command with changed options, as it is typed."""
+        return command_again(self.values, self.command, **changes)
+
+    def named(self, names: Sequence[str]) -> dict[str, LockedSkill]:
+        """Return the locked skills of these names, or all; raise SourceNotFound for a name that is not locked."""
+        for name in names:
+            if name not in self.locked:
+                raise SourceNotFound(f"{visible(name)} is not installed {self._here}{self._hint(name)}")
+        return {name: self.locked[name] for name in (dict.fromkeys(names) or sorted(self.locked))}
+
+    @property
+    def _here(self) -> str:
+        return "in this project" if self.scope.kind == "project" else "for you"
+
+    def _hint(self, name: str) -> str:
+        """Return where a skill is that is not installed here, or which names are near, or which there are."""
+        other = scope_of(self.environment, user=self.scope.kind == "project")
+        try:
+            if name in (read_lock(other.lock_path) or {}):
+                return (
+                    "; it is for you: add --user" if other.kind == "user" else "; it is in this project: without --user"
+                )
+        except SkillError as error:
+            note(str(error))
+        known = ", ".join(sorted(self.locked)[:_NAMES_SHOWN]) or "none"
+        return (
+            did_you_mean(name, self.locked)
+            or f" (installed: {known}{', ...' if len(self.locked) > _NAMES_SHOWN else ''})"
+        )
+
+    # Sources --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def sources(self, references: Sequence["SourceReference"], label: str) -> "Iterator[SourceReader]":
+        """Open a reader of sources, with a line on the terminal if that takes longer than a second."""
+        from skillshelf.install.sources import SourceReader
+
+        with slow_work(label) as progress:
+            yield SourceReader(self.context(progress), shared=references)
+
+    def context(self, progress: Any = None) -> "SourceContext":
+        """Return the conditions under which sources are read."""
+        from skillshelf.install.reference import SourceContext
+
+        return SourceContext(
+            self.environment,
+            allow_http=bool(self.values.get("allow_http")),
+            ask=can_ask() and not self.values["json"],
+            offline=bool(self.values.get("offline")),
+            progress=progress,
+        )
+
+    def require_permitted(self, references: Sequence["SourceReference"]) -> None:
+        """Raise PermissionDenied for the first source that the system policy does not allow."""
+        for reference in references:
+            require_source(self.policy, reference.canonical)
+
+    def is_vouched(self, skills: Mapping[str, Wish | LockedSkill]) -> bool:
+        """Return whether the user, and not only a project's file, stands behind these skills and their sources."""
+        if self.scope.kind == "user" or is_trusted(self.scope.root, self.settings.trusted_folders):
+            return True
+        return all(isinstance(one, LockedSkill) and (one.tree, one.source) in self._approved for one in skills.values())
+
+    @cached_property
+    def _approved(self) -> set[tuple[str, str | None]]:
+        """The trees that the user approved wherever they are installed, each with its source."""
+        try:
+            return {(one.tree, one.origin) for one in read_approvals(self.environment) if one.path is None}
+        except SkillError as error:
+            note(str(error))
+            return set()
+
+    def require_vouched(self, skills: Mapping[str, Wish | LockedSkill]) -> None:
+        """Ask before the first connection to sources that only the files of a stranger's project name.
+
+        Raise PermissionDenied if nobody agrees; `--yes` alone is no agreement.
+        """
+        if self.is_vouched(skills):
+            return
+        for name, one in skills.items():
+            hosts = f", for {', '.join(one.hosts)}" if one.hosts else ""
+            ref = f" at {one.ref}" if one.ref else ""
+            note(f"{name}: from {one.source}{ref} to {self.display.short(self.shown_folder(name))}{hosts}")
+        root = self.scope.root
+        if self.values["json"] or not can_ask():
+            raise PermissionDenied(
+                f"{root} is not trusted, and its files name these sources: nothing was read or written "
+                f"(if you trust it: skillshelf trust {quote(root)}; then: {self.again(yes=True)})"
+            )
+        if not ask(f"{visible(root)} is not trusted. Read {plural(len(skills), 'skill')} from there? [y/N] "):
+            raise PermissionDenied("nothing was read or written")
+
+    # The question ---------------------------------------------------------------------------------
+
+    def may_write(self, question: str, consent: "Consent | None" = None) -> bool:
+        """Return whether the user agrees to what was shown; `--yes` never accepts findings of severity error."""
+        if consent is not None and consent.findings:
+            from skillshelf.cli.consent_view import refusal, show_findings
+
+            show_findings(consent, self.environment.cwd)
+            if consent.errors and (self.values["yes"] or self.values["json"] or not can_ask()):
+                line = self.again(yes=True)
+                raise refusal(consent, "nothing was written: the skills", line, consent.errors)
+        if self.values["yes"]:
+            return True
+        if self.values["json"] or not can_ask():
+            note(f"nothing was written; to do this: {self.again(yes=True)}")
+            return False
+        spite = f" in spite of these findings{consent.warning}" if consent is not None and consent.rules else ""
+        if ask(f"{question}{spite}? [y/N] "):
+            return True
+        note("nothing was written")
+        return False
