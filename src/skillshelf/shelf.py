@@ -5,18 +5,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from skillshelf.catalog.lock_places import may_be_locked
 from skillshelf.catalog.scan import Scanner
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.config.settings import Settings, Trust, load_settings, load_system_policy, with_system_policy
-from skillshelf.config.system_policy import is_banned, is_outdated
+from skillshelf.config.system_policy import is_banned, is_outdated, lock_required
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository, make_environment, user_cache_folder
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Catalog, CatalogSkill
-from skillshelf.errors import ConfigurationError, FileReadError, SkillDirectoryNotFound, SkillsDisabled
+from skillshelf.errors import ConfigurationError, FileReadError, SkillDirectoryNotFound, SkillNotFound, SkillsDisabled
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from skillshelf.catalog.discovery import Found
     from skillshelf.catalog.held_back import HeldBack
     from skillshelf.catalog.load import LoadedSkill, Resource
+    from skillshelf.catalog.locked_files import LockedFiles
     from skillshelf.catalog.remote import RemoteSkills
     from skillshelf.catalog.source import Source
     from skillshelf.journal.otlp import EventExporter
@@ -75,6 +77,8 @@ class Shelf:
         self._catalog = catalog
         self._scanner = Scanner(self.cache, profile, settings) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
+        # A catalog as it was scanned, the same with installed skills marked, and these.
+        self._last_locked: tuple[Catalog, Catalog, Mapping[int, CatalogSkill]] | None = None
         self._lock = threading.RLock()
 
     @property
@@ -86,7 +90,7 @@ class Shelf:
 
     def scan(self, *, account: bool = False) -> Catalog:
         """Scan the roots; `account` also lists the files inside skills and in skipped folders."""
-        found = self._scan(account=account)
+        found = self._locked(self._scan(account=account))
         if self.remote is not None and self.settings.enabled:
             found = self.remote.merged(found, self.profile, self.settings)
         if not self.settings.system.files:
@@ -95,6 +99,22 @@ class Shelf:
 
         missing = unmet(found.skills, self.settings.system)
         return found._replace(errors=(*missing, *found.errors)) if missing else found
+
+    def _locked(self, found: Catalog) -> Catalog:
+        """Return a catalog with its installed skills marked, and those hidden whose files are others."""
+        system, environment = self.settings.system, self.environment
+        # The folder of a root may be a link; what counts is where it leads.
+        roots = (files.real_path(root.path) for root in found.roots if root.exists)
+        if not may_be_locked(environment, roots) and lock_required(system) is None:
+            return found
+        from skillshelf.catalog.locked_catalog import with_locks
+
+        last = self._last_locked
+        result, marked = with_locks(found, environment, self.cache, system)
+        if last is not None and last[0] is found and last[1].errors == result.errors and last[2] == marked:
+            return last[1]
+        self._last_locked = found, result, marked
+        return result
 
     def renew_policy(self) -> bool:
         """Follow the system policy if it changed since, or was never read; return True if it did."""
@@ -207,7 +227,9 @@ class Shelf:
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
                 # Read once: another thread may scan meanwhile.
                 last = self._scanner.last if self._scanner else None
-                is_known = last is not None and last.catalog is catalog
+                marked = self._last_locked
+                scanned = marked[0] if marked is not None and marked[1] is catalog else catalog
+                is_known = last is not None and last.catalog is scanned
                 look = ScanStamps(last.at_ns, last.entries, last.generation) if last and is_known else None
                 try:
                     return open_index(catalog.skills, folder, scan=look, stream=self.progress, report=self._indexed)
@@ -228,25 +250,39 @@ class Shelf:
 
         A skill of a live source is fetched; raise PermissionDenied if the user has not approved it.
         """
-        from skillshelf.catalog.load import load, resolve
+        from skillshelf.catalog.load import load, loaded_locked, resolve
+        from skillshelf.session.effects import require_not_changed
 
         self._require_usable()
         if not self.settings.enabled:
             raise SkillsDisabled
         catalog = self.catalog
-        found = resolve(
-            catalog.skills,
-            name=name,
-            path=_text(path),
-            cwd=self.environment.cwd,
-            catalog=catalog,
-            names=self.profile.collision_key,
-        )
+        try:
+            found = resolve(
+                catalog.skills,
+                name=name,
+                path=_text(path),
+                cwd=self.environment.cwd,
+                catalog=catalog,
+                names=self.profile.collision_key,
+            )
+        except SkillNotFound as error:
+            require_not_changed(error.name, self.environment)
+            raise
         self._require_allowed(found)
         if self.remote is not None and found.scope == "remote":
             self.remote.require_approved(found)
             return self.remote.load(found, self.profile)
-        return load(found, self.profile)
+        installed = self._installed_files(found)
+        return load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
+
+    def _installed_files(self, skill: CatalogSkill) -> "LockedFiles | None":
+        """Return the files of an installed skill, checked; None for any other; raise SkillChanged."""
+        if not may_be_locked(self.environment, [skill.real_dir]):
+            return None
+        from skillshelf.catalog.locked_files import read_locked
+
+        return read_locked(skill.real_dir, self.environment, name=skill.name)
 
     def _require_usable(self) -> None:
         """Raise PermissionDenied if nobody knows what the system policy forbids."""
@@ -267,6 +303,7 @@ class Shelf:
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """Read the file of a skill at an address `skill://name/path`; a link is followed if it stays in the skill."""
         from skillshelf.catalog.load import read_resource
+        from skillshelf.session.effects import require_not_changed
 
         self._require_usable()
         if not self.settings.enabled:
@@ -276,7 +313,13 @@ class Shelf:
             self._require_allowed(remote)
             self.remote.require_approved(remote)
             return self.remote.read(uri, remote, self.profile, limit)
-        skill, resource = read_resource(uri, catalog.skills, self.profile, limit=limit, catalog=catalog)
+        try:
+            skill, resource = read_resource(
+                uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files
+            )
+        except SkillNotFound as error:
+            require_not_changed(error.name, self.environment)
+            raise
         self._require_allowed(skill)
         return resource
 

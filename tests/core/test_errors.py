@@ -17,11 +17,13 @@ from skillshelf import SkillLoader, errors
 
 ARGUMENTS: dict[str, Any] = {
     "field": "name",
+    "files": ("SKILL.md", "scripts/run.py"),
     "message": "no skills today",
     "name": "deploy",
     "path": "/skills/deploy",
     "paths": ("/a/SKILL.md", "/b/SKILL.md"),
     "reason": "no reason",
+    "rule": "name",
     "underlying": PermissionError(13, "Permission denied"),
 }
 

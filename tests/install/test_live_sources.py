@@ -135,6 +135,8 @@ def test_a_skill_of_a_source_says_where_it_comes_from(machine: Machine) -> None:
         "trusted": False,
         "hidden": "untrusted",
         "hidden_by": "rule: not approved as it comes from its source",
+        "origin": None,
+        "tree": None,
         "frontmatter": FIELDS,
     }
     assert skillshelf.SkillMetadata.from_dict(skill.metadata.to_dict()).scope == "remote"
@@ -285,6 +287,7 @@ def test_a_system_policy_can_keep_sources_away(machine: Machine) -> None:
         (PolicyFile("/etc/p.toml", sources_allowed=("git+https://*",)), [], 1),
         (PolicyFile("/etc/p.toml", folders_below=("/srv",)), ["untrusted"], 0),
         (PolicyFile("/etc/p.toml", forbidden=(TREE,)), ["denied"], 0),
+        (PolicyFile("/etc/p.toml", lock_required=True), ["denied"], 0),
         (PolicyFile("/etc/p.toml", sources_allowed=("ca*",)), [None], 0),
     ]:
         settings = shelf.settings._replace(system=policy_of([file], RECORDED))

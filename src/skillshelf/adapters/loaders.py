@@ -9,6 +9,7 @@ from skillshelf.catalog import build as catalogs
 from skillshelf.catalog.build_context import require_allowed
 from skillshelf.catalog.discovery import SKILL_FILE, discover
 from skillshelf.catalog.document import ParsedFrontmatter, body, has_frontmatter_end, parse
+from skillshelf.catalog.lock_places import may_be_locked
 from skillshelf.catalog.rules import check, placed
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
@@ -299,6 +300,8 @@ def _read_skill_file(directory: str, *, whole: bool) -> _SkillFileBytes:
         raise SkillDirectoryNotFound(directory) from None
     except OSError as error:
         raise FileReadError(directory, error) from error
+    if (installed := _installed_bytes(directory)) is not None:
+        return installed
     try:
         parent, name = os.path.split(files.resolve_link(path))
         folder = files.open_folder(parent)
@@ -316,6 +319,22 @@ def _read_skill_file(directory: str, *, whole: bool) -> _SkillFileBytes:
     if head.data is None:
         raise InvalidFormat(f"SKILL.md is a {head.kind} of {head.size} bytes, not a file within the limit")
     return _SkillFileBytes(head.data, len(head.data) >= head.size, head.stamp[3])
+
+
+def _installed_bytes(directory: str) -> _SkillFileBytes | None:
+    """Return the SKILL.md of an installed skill, all files of which were checked; None for any other skill."""
+    real, environment = files.real_path(os.path.abspath(directory)), make_environment(None, None, None)
+    if not may_be_locked(environment, [real]):
+        return None
+    from skillshelf.catalog.locked_files import read_locked
+
+    installed = read_locked(real, environment)
+    if installed is None:
+        return None
+    found = installed.contents.get(SKILL_FILE)
+    if found is None:
+        raise SkillFileNotFound(os.path.join(directory, SKILL_FILE))
+    return _SkillFileBytes(found.data, True, found.mtime_ns)
 
 
 def _require_allowed(name: str, directory: str) -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body, parse, parse_options
@@ -36,6 +36,10 @@ from skillshelf.errors import (
     SkillNotUsable,
 )
 
+if TYPE_CHECKING:
+    # Only a skill that is installed needs it.
+    from skillshelf.catalog.locked_files import LockedFiles
+
 __all__ = [
     "SKILL_FILE",
     "Listing",
@@ -49,6 +53,7 @@ __all__ = [
     "listing_of",
     "load",
     "loaded_from",
+    "loaded_locked",
     "near_names",
     "omissions",
     "omissions_of",
@@ -340,10 +345,16 @@ def read_resource(
     *,
     limit: int = RESOURCE_BYTES,
     catalog: Catalog | None = None,
+    locked: "Callable[[CatalogSkill], LockedFiles | None]" = lambda skill: None,
 ) -> tuple[CatalogSkill, Resource]:
-    """Return the skill and the file of an address; for a folder, a text with the names in it."""
+    """Return the skill and the file of an address; for a folder, a text with the names in it.
+
+    `locked` gives the files of an installed skill, which are all that it has.
+    """
     address = parse_address(uri)
     skill = resolve(skills, name=address.name, catalog=catalog, names=profile.collision_key)
+    if (installed := locked(skill)) is not None:
+        return skill, _locked_resource(uri, address, skill, installed, profile, limit)
     shown = encoded_path("/".join(address.segments)) or SKILL_FILE
     if not address.segments:
         return skill, resource_of(uri, skill.path, shown, read_skill(skill, limit=limit).data, profile)
@@ -356,6 +367,32 @@ def read_resource(
         names = _children(skill.real_dir, address.segments, shown)
         return skill, resource_of(uri, path, "children.txt", "\n".join(names).encode(), profile)
     return skill, resource_of(uri, path, shown, data, profile)
+
+
+def _locked_resource(
+    uri: str, address: ResourceAddress, skill: CatalogSkill, installed: "LockedFiles", profile: Profile, limit: int
+) -> Resource:
+    """Return a file of an installed skill, or the names in one of its folders, from the bytes that were checked."""
+    wanted = "/".join(address.segments)
+    path = os.path.join(skill.dir, *address.segments) if wanted else skill.path
+    shown = encoded_path(wanted) or SKILL_FILE
+    found = installed.contents.get(wanted or os.path.basename(skill.real_path))
+    if found is None:
+        inside = _names_below(installed.contents, wanted)
+        if not inside:
+            raise ResourceNotFound(shown)
+        return resource_of(uri, path, "children.txt", "\n".join(_shown_children(inside)).encode(), profile)
+    if address.is_folder:
+        raise PathEscape(f"a slash follows the path of a file: {shown}/")
+    if len(found.data) > limit:
+        raise LimitExceeded(f"{shown} has {len(found.data)} bytes; at most {limit} are read")
+    return resource_of(uri, path, shown, found.data, profile)
+
+
+def _names_below(paths: Iterable[str], folder: str) -> list[str]:
+    """Return the names directly in a folder of these files; folders end in a slash."""
+    below = [path[len(folder) + 1 :].partition("/") for path in paths if path.startswith(f"{folder}/")]
+    return sorted({f"{name}{slash}" for name, slash, _ in below}, key=files.path_bytes)
 
 
 def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) -> Resource:
@@ -380,8 +417,11 @@ def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> fi
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
     with refusing(shown, 0), files.Folder(folder) as here:
-        found = here.children(here.resolve(segments), links="inside")
-        names = [visible_for_model(encoded_path(name)) for name in found]
+        return _shown_children(here.children(here.resolve(segments), links="inside"))
+
+
+def _shown_children(found: Iterable[str]) -> list[str]:
+    names = [visible_for_model(encoded_path(name)) for name in found]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
     return names
@@ -492,6 +532,8 @@ class LoadedSkill(NamedTuple):
     warnings: tuple[Diagnostic, ...]
     frontmatter: Mapping[str, Any] = {}
     mtime_ns: int = 0
+    tree: str | None = None
+    """The tree of an installed skill, which all of its files have."""
 
 
 class SkillFolder(NamedTuple):
@@ -505,8 +547,11 @@ class SkillFolder(NamedTuple):
 
 def _folder_of(skill: CatalogSkill, profile: Profile) -> SkillFolder:
     listing = list_files(skill, most=profile.listed_files, most_bytes=profile.listed_bytes)
-    names = ("scripts", "references", "assets")
-    return SkillFolder(listing, *(files.kind_at(os.path.join(skill.real_dir, name)) == "folder" for name in names))
+    has = (files.kind_at(os.path.join(skill.real_dir, name)) == "folder" for name in _RESOURCE_FOLDERS)
+    return SkillFolder(listing, *has)
+
+
+_RESOURCE_FOLDERS = ("scripts", "references", "assets")
 
 
 def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
@@ -518,6 +563,23 @@ def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
     except (IsADirectoryError, PathEscape):
         raise InvalidFormat(f"SKILL.md is no longer a regular file: {skill.path}") from None
     return loaded_from(skill, data, mtime_ns, profile)
+
+
+def loaded_locked(skill: CatalogSkill, installed: "LockedFiles", profile: Profile) -> LoadedSkill:
+    """Return an installed skill from the bytes that were checked; the files that it lists are those and no others."""
+    found = installed.contents.get(os.path.basename(skill.real_path))
+    if found is None:
+        raise SkillFileNotFound(skill.path)
+    if len(found.data) > SKILL_FILE_BYTES:
+        raise LimitExceeded(f"{skill.path} has {len(found.data)} bytes; at most {SKILL_FILE_BYTES} are read")
+    listing = listing_of(installed.contents, complete=True, most=profile.listed_files, most_bytes=profile.listed_bytes)
+    has = (any(path.startswith(f"{name}/") for path in installed.contents) for name in _RESOURCE_FOLDERS)
+    loaded = loaded_from(skill, found.data, found.mtime_ns, profile, folder=SkillFolder(listing, *has))
+    if installed.extra:
+        from skillshelf.catalog.lock_places import EXTRA
+
+        loaded = loaded._replace(warnings=(*loaded.warnings, Diagnostic(skill.path, EXTRA, installed.extra_text)))
+    return loaded._replace(tree=installed.tree.digest)
 
 
 def loaded_from(

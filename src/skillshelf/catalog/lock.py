@@ -1,24 +1,46 @@
-"""Read `skillshelf.lock`: which tree of files each installed skill must be.
+"""Read `skillshelf.lock`, and tell which tree of files the folder of an installed skill must be.
 
 A lock that is not exactly what this version writes is refused with its line; it is never repaired or guessed at.
 """
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from skillshelf.catalog.lock_places import INSTALLED, LOCK_FILE, user_lock_path
 from skillshelf.catalog.tree import name_problem
 from skillshelf.core import files
-from skillshelf.core.limits import LOCK_BYTES
+from skillshelf.core.environment import (
+    Environment,
+    find_repository,
+    user_data_folder,
+    user_state_folder,
+)
+from skillshelf.core.limits import LOCK_BYTES, RECORDS_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.validation import validate
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["LOCK_FILE", "LOCK_VERSION", "LockedSkill", "UnusableLock", "is_installable_name", "parse_lock", "read_lock"]
+__all__ = [
+    "INSTALLED",
+    "LOCK_FILE",
+    "LOCK_VERSION",
+    "LockedSkill",
+    "LockedTree",
+    "Locks",
+    "UnusableLock",
+    "is_installable_name",
+    "locked_tree",
+    "parse_lock",
+    "read_lock",
+]
 
-LOCK_FILE = "skillshelf.lock"
 LOCK_VERSION = 1
+
+_MARKERS = (".git", ".jj", ".hg")
 
 _TREE = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _MARKER = re.compile(rb"^(<{7}|={7}|>{7}|\|{7})( |$)", re.MULTILINE)
@@ -102,13 +124,24 @@ def _skills_of(document: Any, data: bytes, path: str) -> dict[str, LockedSkill]:
     return found
 
 
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("source", "path", "tree"), (str,)),
+    **dict.fromkeys(("ref", "commit", "artifact"), (str, type(None))),
+    **dict.fromkeys(("files", "bytes"), (int,)),
+    "hosts": (list,),
+}
+
+
 def _problem(name: str, entry: Any) -> str | None:
     if not is_installable_name(name):
         return "not a name that a skill can be installed as"
     if not isinstance(entry, Mapping) or set(entry) != set(LockedSkill._fields):
         return f"needs exactly the members {', '.join(LockedSkill._fields)}"
-    if (wrong := validate(entry, LockedSkill, "skill")) is not None:
-        return str(wrong)
+    # Validation costs more than the rest of reading a lock, and nearly every entry is right.
+    if any(type(entry[member]) not in types for member, types in _TYPES.items()) or not {
+        *map(type, entry["hosts"])
+    } <= {str}:
+        return str(validate(entry, LockedSkill, "skill") or "a member has a wrong type")
     if not _TREE.match(entry["tree"]):
         return "tree is not sha256: and 64 hex digits"
     return None
@@ -138,3 +171,248 @@ def _refused_number(text: str) -> float:
 def _line_of(data: bytes, name: str) -> int:
     """Return the line of the last mention of a member."""
     return data.count(b"\n", 0, data.rfind(json.dumps(name, ensure_ascii=False).encode("utf-8", "replace"))) + 1
+
+
+# Which tree a folder must be ------------------------------------------------------------------------
+
+
+class LockedTree(NamedTuple):
+    """The tree that a folder must be, the file that says so, and what its lock knows of its origin.
+
+    `tree` is None if nobody can tell, and `problem` says why. `ours` is True for what lies in the store and for copies
+    that we made of it, to which an approval without a path reaches.
+    """
+
+    tree: str | None
+    by: str
+    name: str
+    source: str | None = None
+    version: str | None = None
+    ours: bool = False
+    problem: str | None = None
+
+
+def locked_tree(folder: str, environment: Environment) -> LockedTree | None:
+    """Return which tree a real folder must be now; None if no lock, store or record of a copy speaks of it."""
+    return Locks(environment).tree_of(folder)
+
+
+_PARSED: dict[str, tuple[object, Any]] = {}
+"""Locks and records by path, each with the state of its file and what is in it."""
+
+_MOST_PARSED = 64
+
+_KNOWN_PROJECTS: dict[str, str | None] = {}
+"""The lock of each folder of skills; one that is still there is not searched for again."""
+
+
+def _parsed(path: str, parse: Callable[[str], Any]) -> Any:
+    """Return what is in a file, or the UnusableLock that it raises; an unchanged file is read once."""
+    state = files.state_at(path)
+    if state is None:
+        return None
+    known = _PARSED.get(path)
+    if known is not None and known[0] == state:
+        return known[1]
+    try:
+        found = parse(path)
+    except UnusableLock as error:
+        found = error
+    if len(_PARSED) >= _MOST_PARSED:
+        _PARSED.clear()
+    _PARSED[path] = state, found
+    return found
+
+
+class Locks:
+    """The locks, the store and the copies of one environment, as they are when each is first needed.
+
+    Make one for each load, or for one pass over a catalog: it is not read again during its life.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._projects: dict[str, str | None] = {}
+        self._read: dict[str, Any] = {}
+        self.unusable: dict[str, UnusableLock] = {}
+
+    def tree_of(self, folder: str) -> LockedTree | None:
+        """Return which tree a real folder must be; None if nothing speaks of it."""
+        return self._in_store(folder) or self._in_project(folder) or self._of_user(folder) or self._copied(folder)
+
+    def installed(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the folder of every skill that the lock of this project or of the user names.
+
+        The folder itself may be a link; those above it are none.
+        """
+        project = self.project_lock(f"{self._environment.cwd}/.")
+        places = [(project, os.path.dirname(project))] if project is not None else []
+        if (own := user_lock_path(self._environment)) is not None and self._environment.home is not None:
+            places.append((own, self._environment.home))
+        for path, root in places:
+            with suppress(UnusableLock):
+                names = self.skills_in(path)
+                base = files.real_path(_below(root, INSTALLED)) if names else ""
+                yield from ((name, f"{base}/{name}") for name in names)
+
+    def is_ours(self, folder: str, tree: str) -> bool:
+        """Return whether a real folder is a tree in the store, or a copy of it that we made."""
+        locked = self.tree_of(folder)
+        if locked is None or locked.tree != tree:
+            return False
+        return locked.ours or (self._record_of(folder) or {}).get("tree") == tree
+
+    def project_lock(self, folder: str) -> str | None:
+        """Return the lock of the project that a real folder lies in: that of the repository, else the nearest."""
+        parent = os.path.dirname(folder)
+        if parent not in self._projects:
+            known = _KNOWN_PROJECTS.get(parent)
+            if known is None or files.state_at(known) is None:
+                known = _project_lock(parent)
+                if len(_KNOWN_PROJECTS) >= _MOST_PARSED:
+                    _KNOWN_PROJECTS.clear()
+                _KNOWN_PROJECTS[parent] = known
+            self._projects[parent] = known
+        return self._projects[parent]
+
+    def skills_in(self, path: str) -> Mapping[str, LockedSkill]:
+        """Return the skills of a lock; none if there is no such file; raise UnusableLock."""
+        found = self._content(path, read_lock)
+        if isinstance(found, UnusableLock):
+            self.unusable[path] = found
+            raise found
+        return found or {}
+
+    def _content(self, path: str, parse: Callable[[str], Any]) -> Any:
+        if path not in self._read:
+            self._read[path] = _parsed(path, parse)
+        return self._read[path]
+
+    def _in_store(self, folder: str) -> LockedTree | None:
+        # A path without these names is in no store; this is asked for every skill.
+        if "/store/" not in folder:
+            return None
+        from skillshelf.catalog.store import STORE_VERSION, Store
+
+        data = user_data_folder(self._environment)
+        if data is None:
+            return None
+        place = files.real_path(f"{data}/store/{STORE_VERSION}")
+        tree = Store(place).tree_at(folder)
+        return self._described(tree, folder, by=place) if tree is not None else None
+
+    def _described(self, tree: str, folder: str, *, by: str) -> LockedTree:
+        """Return a tree of ours with what the user's lock knows of it."""
+        own = user_lock_path(self._environment)
+        try:
+            named = self.skills_in(own) if own is not None else {}
+        except UnusableLock:
+            named = {}
+        for name, entry in named.items():
+            if entry.tree == tree:
+                return LockedTree(tree, own or by, name, entry.source, _version(entry), ours=True)
+        return LockedTree(tree, by, os.path.basename(folder), version=_short(tree), ours=True)
+
+    def _in_project(self, folder: str) -> LockedTree | None:
+        path = self.project_lock(folder)
+        if path is None:
+            return None
+        root, name = os.path.dirname(path), os.path.basename(folder)
+        parent = os.path.dirname(folder)
+        try:
+            entry = self.skills_in(path).get(name)
+        except UnusableLock as error:
+            is_meant = parent == _below(root, INSTALLED) or files.kind_at(f"{_below(root, INSTALLED)}/{name}")
+            return LockedTree(None, path, name, problem=str(error)) if is_meant else None
+        if entry is None or parent not in (_below(root, label) for label in _labels(entry)):
+            return None
+        return LockedTree(entry.tree, path, name, entry.source, _version(entry))
+
+    def _of_user(self, folder: str) -> LockedTree | None:
+        """Return the tree of a real folder that lies where the user's lock wants an installed skill."""
+        home = self._environment.home
+        if home is None or not folder.endswith(f"/{INSTALLED}/{os.path.basename(folder)}"):
+            return None
+        own, name = user_lock_path(self._environment), os.path.basename(folder)
+        if own is None or files.real_path(f"{home}/{INSTALLED}") != os.path.dirname(folder):
+            return None
+        try:
+            entry = self.skills_in(own).get(name)
+        except UnusableLock as error:
+            return LockedTree(None, own, name, problem=str(error))
+        return LockedTree(entry.tree, own, name, entry.source, _version(entry)) if entry is not None else None
+
+    def _copied(self, folder: str) -> LockedTree | None:
+        """Return the tree of a copy that we made of an installed skill."""
+        record = self._record_of(folder)
+        source, tree = (record.get("source"), record.get("tree")) if record is not None else (None, None)
+        if not isinstance(source, str) or not isinstance(tree, str) or not _TREE.match(tree):
+            return None
+        origin = files.real_path(source)
+        # A chain of copies has an end: the source of a copy is an installed skill itself, or nothing is known of it.
+        known = self._in_store(origin) or self._in_project(origin) or self._of_user(origin)
+        if known is None:
+            return None
+        return self._described(tree, folder, by=known.by)._replace(name=known.name, by=known.by, source=known.source)
+
+    def _record_of(self, folder: str) -> Mapping[str, Any] | None:
+        state = user_state_folder(self._environment)
+        records = self._content(f"{state}/links.json", _copies_in) if state is not None else None
+        found = records.get(folder) if records else None
+        return found if isinstance(found, Mapping) else None
+
+
+def _copies_in(path: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the records of copies by path, as `hosts.link_records` writes them; none of a file that is damaged.
+
+    Whoever changes links says what is wrong with the file.
+    """
+    try:
+        document = json.loads(files.read_file(path, limit=RECORDS_BYTES, links="never") or b"{}")
+    except (OSError, ValueError, RecursionError):
+        return {}
+    links = document.get("links") if isinstance(document, dict) else None
+    copies = [one for one in links if isinstance(one, dict) and one.get("how") == "copy"] if links else []
+    return {one["path"]: one for one in copies if isinstance(one.get("path"), str)}
+
+
+def _project_lock(folder: str) -> str | None:
+    """Return the lock that speaks of the skills in a real folder: that of the repository, else the nearest above."""
+    found = []
+    above = folder
+    while above:
+        if files.kind_at(f"{above}/{LOCK_FILE}") is not None:
+            found.append(above)
+        above = above.rpartition("/")[0]
+    if not found:
+        return None
+    repository = find_repository(folder, _MARKERS)
+    root = found[0] if repository is None else repository
+    return f"{root}/{LOCK_FILE}" if root in found else None
+
+
+def _below(root: str, label: str) -> str:
+    return f"{root.rstrip('/')}/{label}"
+
+
+def _labels(entry: LockedSkill) -> set[str]:
+    """Return the folders of a project that hold an installed skill or a copy of it for its hosts."""
+    if not entry.hosts:
+        return {INSTALLED}
+    # Imported here: the table of hosts is large, and most skills have no copy.
+    from skillshelf.config.hosts import HOSTS
+
+    hosts = [HOSTS[name] for name in entry.hosts if name in HOSTS]
+    return {
+        INSTALLED,
+        *(path for host in hosts for rule in host.roots if rule.kind == "project" for path in rule.paths),
+    }
+
+
+def _version(entry: LockedSkill) -> str:
+    """Return the version of a skill for people: its reference, its commit or its tree."""
+    return entry.ref or (entry.commit[:12] if entry.commit else _short(entry.tree))
+
+
+def _short(tree: str) -> str:
+    return tree.removeprefix("sha256:")[:12]

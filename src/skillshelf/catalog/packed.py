@@ -177,6 +177,22 @@ class PackedSkills(_LazyRows[CatalogSkill]):
         self._scan = scan
         self._offsets: Sequence[int] = ()
         self._made: dict[int, CatalogSkill] = {}
+        self._replaced: Mapping[int, CatalogSkill] = {}
+
+    def replaced(self, others: Mapping[int, CatalogSkill]) -> "PackedSkills":
+        """Return the same skills with others at some positions; names and paths stay."""
+        from hashlib import blake2b
+
+        def again() -> Sequence[CatalogSkill]:
+            return [others.get(at, skill) for at, skill in enumerate(self._scan())]
+
+        made = PackedSkills(self._file, self._count, self._roots, again)
+        made._offsets = self._offsets
+        made._made = {**self._made, **others}
+        made._replaced = others
+        mark = repr(sorted(others.items())).encode("utf-8", "surrogatepass")
+        made.generation = blake2b(self.generation + mark, digest_size=16).digest()
+        return made
 
     @property
     def rows(self) -> tuple[CatalogSkill, ...]:
@@ -210,7 +226,7 @@ class PackedSkills(_LazyRows[CatalogSkill]):
 
             self._offsets = array("Q", self._file["offsets"])
         start, end = self._offsets[position], self._offsets[position + 1]
-        if len(self._made) == _FEW:
+        if len(self._made) >= _FEW:
             # Somebody asks for all of them.
             self._file["entries"]
         whole = self._file.part("entries", start, end)
@@ -262,7 +278,11 @@ class PackedSkills(_LazyRows[CatalogSkill]):
             lines = self._file["lines"].decode("utf-8", "surrogatepass").split("\n")
         except ValueError:
             lines = []
-        return lines if len(lines) == self._count else [_line(skill) for skill in self]
+        if len(lines) != self._count:
+            return [_line(skill) for skill in self]
+        for position, skill in self._replaced.items():
+            lines[position] = _line(skill)
+        return lines
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PackedSkills) and other.generation == self.generation:

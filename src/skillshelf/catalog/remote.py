@@ -43,7 +43,7 @@ from skillshelf.catalog.tree import SkillTree, TreeFile, tree_digest
 from skillshelf.config.approvals import Approval, is_origin_approved, read_approvals
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
-from skillshelf.config.system_policy import SystemPolicy, source_refusal
+from skillshelf.config.system_policy import SystemPolicy, lock_required, source_refusal
 from skillshelf.core.digests import sha256
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import (
@@ -179,6 +179,9 @@ class RemoteSkills:
                 settings=settings,
                 profile=profile,
             )
+            if (required := lock_required(settings.system)) and skill.hidden in (None, "untrusted"):
+                # No lock names a skill that is not installed.
+                skill = skill._replace(hidden="denied", hidden_by=required)
             reasons = (FILTERS[name](skill, root, settings) for name in profile.filters)
             filtered = next((reason for reason in reasons if reason is not None), None)
             if filtered is not None:
@@ -202,7 +205,7 @@ class RemoteSkills:
         listed = self._listed(offer)
         has = (any(path.startswith(f"{name}/") for path in listed) for name in ("scripts", "references", "assets"))
         listing = listing_of(listed, most=profile.listed_files, most_bytes=profile.listed_bytes)
-        return loaded_from(skill, data, 0, profile, folder=SkillFolder(listing, *has))
+        return loaded_from(skill, data, 0, profile, folder=SkillFolder(listing, *has))._replace(tree=offer.tree)
 
     def read(self, uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
         """Fetch one file of a skill and return it; for a folder, a text with the names in it."""

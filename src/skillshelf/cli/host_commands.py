@@ -1,5 +1,6 @@
 """Run the commands `why` and `hosts`."""
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -27,6 +28,7 @@ from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.disk_writes import replace_file, why_not_replaced
 from skillshelf.core.environment import Environment, make_environment, user_cache_folder
 from skillshelf.core.limits import SKILL_FILE_BYTES, UNSEEN_SHOWN
+from skillshelf.core.text import visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import (
     DONE,
@@ -142,6 +144,10 @@ def why(values: Values) -> int:
         display = PathDisplay(environment.cwd, environment.home)
         write(why_view(wanted, explanations, display, console.screen(environment.env), choice=choice))
     for explanation in explanations:
+        state = survey.lock_state(os.path.dirname(files.real_path(explanation.path)))
+        if state is not None:
+            source = visible(state.locked.source or "a source that no lock names")
+            note(f"{explanation.path}: installed from {source}, version {visible(state.locked.version or 'unknown')}")
         reason, by = hidden.get(files.real_path(explanation.path), (None, None))
         # That a folder is not trusted is no choice against a skill.
         if reason and reason != "untrusted":
@@ -200,7 +206,8 @@ def _why_json(
             for verdict in explanation.verdicts
         ]
         reason, by = hidden.get(files.real_path(explanation.path), (None, None))
-        candidates.append({"path": explanation.path, "hosts": verdicts, "hidden": reason, "hidden_by": by})
+        about = {"path": explanation.path, "hosts": verdicts, "hidden": reason, "hidden_by": by}
+        candidates.append({**about, **survey.lock_members(os.path.dirname(files.real_path(explanation.path)))})
     return {"name": wanted, "candidates": candidates, "near": []}
 
 
@@ -321,7 +328,7 @@ def hosts(values: Values) -> int:
     display, screen = PathDisplay(environment.cwd, environment.home), console.screen(environment.env)
     misses = near_misses(survey)
     if values["json"]:
-        write(as_json(_hosts_json(environment, counts, rows)))
+        write(as_json(_hosts_json(survey, counts, rows)))
         for miss in misses:
             note(f"{miss.path} {miss.message}")
     elif values["diff"]:
@@ -329,6 +336,7 @@ def hosts(values: Values) -> int:
         write(diff_view(names[0], names[1], sides, display, screen))
     else:
         warnings = [f"{display.short(miss.path)} {miss.message}" for miss in misses]
+        warnings += [f"{display.short(path)} was changed: {message}" for path, message in _changed(survey)]
         longest = [(name, length) for name, length in overview.longest if length > 200]
         write(hosts_view(counts, rows, HostTableNotes(longest, warnings, choice), display, screen))
     _note_unseen(survey)
@@ -338,6 +346,14 @@ def hosts(values: Values) -> int:
         custom = own_settings(environment).custom_directories
         note_outside(values, environment, custom, lambda: survey.by_path.keys())
     return DONE
+
+
+def _changed(survey: Survey) -> Iterable[tuple[str, str]]:
+    """Yield the path of every installed skill whose files are not those of its lock, and what to say of it."""
+    for skill_file in survey.skill_files:
+        state = survey.lock_state(os.path.dirname(skill_file.real_path))
+        if state is not None and state.changed:
+            yield skill_file.path, state.message
 
 
 def _set_hosts(values: Values, environment: Environment) -> int:
@@ -403,7 +419,7 @@ def _count(host: HostOverview, texts: Sequence[SkillText]) -> HostCount:
     )
 
 
-def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Sequence[SkillHostsRow]) -> dict[str, Any]:
+def _hosts_json(survey: Survey, counts: Sequence[HostCount], rows: Sequence[SkillHostsRow]) -> dict[str, Any]:
     listed = []
     for count in counts:
         host = HOSTS[count.host]
@@ -419,5 +435,9 @@ def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Seq
         }
         numbers = {"seen": count.visible, "missing": count.missing, "silent": count.silent}
         listed.append({"host": count.host, **numbers, "as_of": host.as_of, "grade": host.grade, "catalog": catalog})
-    skills = [{"name": row.name, "path": row.path, "hosts": dict(row.hosts)} for row in rows]
-    return {"cwd": environment.cwd, "hosts": listed, "skills": skills}
+    real = {one.path: os.path.dirname(one.real_path) for one in survey.skill_files}
+    skills = [
+        {"name": row.name, "path": row.path, "hosts": dict(row.hosts), **survey.lock_members(real[row.path])}
+        for row in rows
+    ]
+    return {"cwd": survey.environment.cwd, "hosts": listed, "skills": skills}

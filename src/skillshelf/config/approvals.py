@@ -77,12 +77,13 @@ def _parsed(file: StateFile, document: dict[str, Any]) -> list[Approval]:
     return [Approval(**entry) for entry in entries]
 
 
-def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str) -> bool:
+def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str, *, ours: bool = False) -> bool:
     """Return whether a tool is approved for the SKILL.md at a real path with this tree.
 
-    An approval without a path counts too, so the caller gives only what lies in the store or in a copy that we made.
+    `ours` is True for what lies in the store or is a copy that we made: an approval without a path counts there.
     """
-    return any((one.tool, one.tree) == (tool, tree) and one.path in (None, path) for one in approvals)
+    paths = (path, None) if ours else (path,)
+    return any(one.path in paths and (one.tool, one.tree) == (tool, tree) for one in approvals)
 
 
 def is_origin_approved(approvals: Sequence[Approval], tool: str, origin: str, tree: str) -> bool:

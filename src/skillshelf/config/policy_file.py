@@ -145,7 +145,7 @@ POLICY_KEYS: Mapping[str, PolicyKey] = {
         "only what lies below them, by its real path, can be trusted",
     ),
     "lock.required": PolicyKey(
-        "lock_required", _flag, "`true` or `false`", "`true`: what is installed has to be in a lock"
+        "lock_required", _flag, "`true` or `false`", "`true`: models get no skill that no lock names"
     ),
 }
 """Every key of a policy file."""

@@ -327,6 +327,25 @@ EXAMPLES: dict[str, RuleExample] = {
         "a server that lists a skill without the digests of its files", "a server that lists them all", "place"
     ),
     # Ourselves
+    "lock-changed": RuleExample(
+        "one byte of `scripts/fill.py` is another than in the tree that `skillshelf.lock` names",
+        "all files are those of the tree in `skillshelf.lock`",
+        "place",
+    ),
+    "lock-extra": RuleExample("`scripts/__pycache__` in an installed skill", "no such folder", "place"),
+    "lock-missing": RuleExample(
+        "`skillshelf.lock` names `pdf-forms`, and there is no `.agents/skills/pdf-forms`",
+        "`skillshelf.lock` names `pdf-forms`, and `.agents/skills/pdf-forms` is its tree",
+        "place",
+    ),
+    "lock-outside": RuleExample(
+        "`.agents/skills/pdf-forms`, which `skillshelf.lock` names, is a link to `../../../other/pdf-forms`",
+        "`.agents/skills/pdf-forms` is a folder",
+        "place",
+    ),
+    "lock-unusable": RuleExample(
+        "`skillshelf.lock` has the line `<<<<<<< ours`", "`skillshelf.lock` as `skillshelf install` wrote it", "place"
+    ),
     "internal": RuleExample("an error in skillshelf", "no error", "place"),
 }
 """An example for every rule."""

@@ -843,6 +843,40 @@ RULES: dict[str, Rule] = {
         "It left something out, or offers it in an old form.",
         "Tell whoever runs the source, if you miss a skill.",
     ),
+    # Locks
+    "lock-changed": Rule(
+        "reject",
+        "An installed skill whose files are not those that its lock names.",
+        "Whoever installed it looked at other files; these were changed afterwards, by a person or by a program.",
+        "See them with `skillshelf verify`, then `skillshelf update NAME --restore` or `--accept`.",
+        fixed=True,
+    ),
+    "lock-extra": Rule(
+        "info",
+        "An installed skill has a `__pycache__` folder that it was installed without.",
+        "Python makes such folders beside scripts; what is in them is never listed, read or run.",
+        "Delete the folder; set PYTHONDONTWRITEBYTECODE=1 where scripts run in place.",
+    ),
+    "lock-missing": Rule(
+        "warn",
+        "A lock names a skill whose folder is not there.",
+        "Everybody who works with this lock expects the skill.",
+        "Run `skillshelf install`, or `skillshelf remove NAME`.",
+    ),
+    "lock-outside": Rule(
+        "reject",
+        "A lock names a skill whose folder leads out of its project.",
+        "The lock of a project speaks only of folders below that project.",
+        "Replace the link by the skill itself: `skillshelf update NAME --restore`.",
+        fixed=True,
+    ),
+    "lock-unusable": Rule(
+        "reject",
+        "A lock cannot be read, so the skills that it may name are not handed out.",
+        "Nobody can tell which files they must have; guessing would accept any.",
+        "Resolve the merge conflict, or restore the file from version control.",
+        fixed=True,
+    ),
     # Ourselves
     "internal": Rule(
         "reject",

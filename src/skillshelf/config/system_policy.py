@@ -24,6 +24,7 @@ __all__ = [
     "is_kept_untrusted",
     "is_outdated",
     "is_required",
+    "is_without_lock",
     "lock_required",
     "policy_of",
     "require_host",
@@ -35,6 +36,7 @@ __all__ = [
 
 _BANNED = ": skills.forbidden"
 _NOT_TRUSTED = ": trust.folders_below"
+_NO_LOCK = ": lock.required"
 
 
 class PolicyFile(NamedTuple):
@@ -132,6 +134,11 @@ def is_kept_untrusted(hidden_by: str | None) -> bool:
     return hidden_by is not None and hidden_by.endswith(_NOT_TRUSTED)
 
 
+def is_without_lock(hidden_by: str | None) -> bool:
+    """Return whether a skill is hidden because the policy requires a lock, and none names it."""
+    return hidden_by is not None and hidden_by.endswith(_NO_LOCK)
+
+
 def is_from_above(rule: str | None) -> bool:
     """Return whether the rule behind a decision is one of the policy: those are named by their file."""
     return rule is not None and rule.startswith("/")
@@ -207,6 +214,6 @@ def require_source(policy: SystemPolicy, source: str) -> None:
 
 
 def lock_required(policy: SystemPolicy) -> str | None:
-    """Return the file and key that require every installed skill to be in a lock; None if none does."""
+    """Return the file and key that keep skills from models which no lock names; None if none does."""
     path = next((file.path for file in policy.files if file.lock_required), None)
-    return f"{path}: lock.required" if path is not None else None
+    return path + _NO_LOCK if path is not None else None

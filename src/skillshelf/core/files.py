@@ -26,6 +26,7 @@ __all__ = [
     "NotRegular",
     "TooLarge",
     "Tree",
+    "WholeFolder",
     "begins_with",
     "belongs_to_user",
     "close",
@@ -650,6 +651,18 @@ class Tree(NamedTuple):
     other_stamps: dict[str, Stamp]
 
 
+class WholeFolder(NamedTuple):
+    """Every file below a folder with its bytes, entries of other kinds, and the folders that were not entered.
+
+    `complete` is False if a limit was reached or an entry changed its kind meanwhile.
+    """
+
+    files: dict[str, Contents]
+    others: dict[str, Kind]
+    skipped: list[str]
+    complete: bool
+
+
 class Folder:
     """An open folder, for reading what lies below it; use it in a `with` statement.
 
@@ -865,6 +878,38 @@ class Folder:
                     tree.other_stamps[path] = stamp_of(status)
         return tree
 
+    def contents(self, *, most: int, limit: int, without: Container[str] = (), depth: int = WALK_DEPTH) -> WholeFolder:
+        """Read every file below this folder, at most so many of so many bytes together; no link is followed.
+
+        Folders with a name in `without` are named and not entered, wherever they are.
+        """
+        whole = WholeFolder({}, {}, [], complete=True)
+        waiting = [""]
+        try:
+            while waiting:
+                above = waiting.pop()
+                first, *rest = above.split("/")[:-1] or ["."]
+                descriptor = _opened_below(open_to_list(self._descriptor, first), rest, _LIST)
+                try:
+                    for name, kind in listed_kinds(descriptor).items():
+                        path = above + name
+                        if kind == "file":
+                            found = whole.files[path] = _contents_at(descriptor, name, limit)
+                            limit -= len(found.data)
+                        elif kind != "folder":
+                            whole.others[path] = kind
+                        elif name in without:
+                            whole.skipped.append(path)
+                        else:
+                            waiting.append(f"{path}/")
+                finally:
+                    os.close(descriptor)
+                if len(whole.files) + len(whole.others) + len(waiting) > most or above.count("/") > depth:
+                    return whole._replace(complete=False)
+        except (FileNotFoundError, NotADirectoryError, NotRegular, TooLarge):
+            return whole._replace(complete=False)
+        return whole
+
     def read_stamped(self, segments: Sequence[str], *, limit: int) -> tuple[bytes, Stamp]:
         """Read a regular file and return its bytes with its stamp."""
         data, status = self._read(segments, limit)
@@ -881,6 +926,28 @@ class Folder:
                 os.close(descriptor)
             descriptor = following
         return descriptor
+
+
+def _contents_at(folder: int, name: str, limit: int) -> Contents:
+    """Read a file directly below an open folder, which a listing just called a regular file."""
+    try:
+        descriptor = os.open(to_system(name), _READ, dir_fd=folder)
+    except OSError as error:
+        refused = _not_passable(folder, name, error)
+        raise (refused if isinstance(refused, NotRegular) else error) from None
+    try:
+        status = os.fstat(descriptor)
+        _refuse_irregular(status.st_mode)
+        if status.st_size > limit:
+            raise TooLarge(status.st_size)
+        data = os.read(descriptor, status.st_size + 1)
+        if len(data) != status.st_size:
+            data += _read_up_to(descriptor, limit + 1 - len(data))
+        if len(data) > limit:
+            raise TooLarge(len(data))
+        return Contents(data, status.st_mtime_ns, bool(status.st_mode & stat.S_IXUSR))
+    finally:
+        os.close(descriptor)
 
 
 def _not_passable(folder: int, name: str, error: OSError) -> OSError:

@@ -111,6 +111,8 @@ class SkillForm(TypedDict):
     trusted: bool
     hidden: Hidden | None
     hidden_by: str | None
+    origin: str | None
+    tree: str | None
     frontmatter: dict[str, Any]
 
 
@@ -399,6 +401,9 @@ class CandidateForm(TypedDict):
     hosts: list[HostVerdictForm]
     hidden: Hidden | FilterReason | None
     hidden_by: str | None
+    origin: str | None
+    version: str | None
+    changed: bool
 
 
 class WhyForm(TypedDict):
@@ -446,6 +451,9 @@ class HostSkillForm(TypedDict):
     name: str
     path: str
     hosts: dict[str, bool | None]
+    origin: str | None
+    version: str | None
+    changed: bool
 
 
 class HostsForm(TypedDict):
@@ -515,6 +523,8 @@ class InventorySkillForm(TypedDict):
     hosts: dict[str, bool | None]
     problems: list[InventoryProblemForm]
     origin: str | None
+    version: str | None
+    changed: bool
 
 
 class InventoryCountsForm(TypedDict):

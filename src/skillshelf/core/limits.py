@@ -132,6 +132,7 @@ __all__ = [
     "SURVEY_DIRECTORIES",
     "TREE_BYTES",
     "TREE_FILES",
+    "TREE_MANIFEST_BYTES",
     "UNFINISHED_AT_ONCE",
     "UNREAD_BYTES",
     "UNREAD_SECONDS",
@@ -243,6 +244,9 @@ TREE_FILES = 512
 
 TREE_BYTES = 16 * 1024 * 1024
 """Bytes of all files of such a skill, by their sizes before any is read."""
+
+TREE_MANIFEST_BYTES = 1024 * 1024
+"""The text with the names and digests of all files of such a skill, which the store keeps beside it."""
 
 LOCK_BYTES = 8 * 1024 * 1024
 """Largest `skillshelf.lock`, and largest list of a generation, that is read."""

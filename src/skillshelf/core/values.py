@@ -41,7 +41,7 @@ Scope = Literal["repo", "project", "user", "custom", "env", "remote"]
 """The labels of all profiles: a kind of root, or the label that a profile gives it; `remote` is for sources."""
 
 Severity = Literal["off", "info", "warn", "reject"]
-Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", "no-description", "on-use"]
+Hidden = Literal["disabled", "untrusted", "denied", "changed", "disable-model-invocation", "no-description", "on-use"]
 FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", "too-deep", "limit"]
 TreeProblem = Literal["link", "name", "too-many-files", "too-large", "special-file", "git-folder"]
 LinkRule = Literal["never", "contained", "follow"]
@@ -80,6 +80,7 @@ VerdictName = Literal[
     "disabled-by-config",
     "untrusted",
     "hidden-from-model",
+    "changed",
     "over-budget",
     "unknown",
 ]
@@ -200,6 +201,10 @@ class CatalogSkill(NamedTuple):
     hidden: Hidden | None
     frontmatter: Mapping[str, Any]
     hidden_by: str | None = None
+    origin: str | None = None
+    """The source that a lock names for it."""
+    tree: str | None = None
+    """The tree that it must be; None unless it is locked."""
 
     @property
     def id(self) -> str:
@@ -258,6 +263,8 @@ class CatalogSkill(NamedTuple):
             "trusted": self.trusted,
             "hidden": self.hidden,
             "hidden_by": self.hidden_by,
+            "origin": self.origin,
+            "tree": self.tree,
             "frontmatter": self.frontmatter,
         }
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TextIO
 from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.disk_state import ScanRecord
+from skillshelf.catalog.lock_places import CHANGED
 from skillshelf.catalog.machine_files import MachineFiles, keep_machine_files, known_machine_files
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.catalog.tree import GIT, skill_tree
@@ -137,7 +138,7 @@ class Inventory(NamedTuple):
                 "tree": skill.tree,
                 "hosts": dict(skill.hosts),
                 "problems": [_problem_form(problem) for problem in skill.problems],
-                "origin": None,
+                **self.survey.lock_members(os.path.dirname(skill.skill_file.real_path)),
             }
             for skill in self.skills
         ]
@@ -184,7 +185,7 @@ def take_inventory(
     seen = {one.real_path: column for one, column in zip(survey.skill_files, columns, strict=True)}
     skill_files = [one for one in survey.skill_files if _is_skill_file(one)]
     skills = [
-        _skill(group, tree, names, seen, places, facts)
+        _with_lock(_skill(group, tree, names, seen, places, facts), survey)
         for group, tree in _groups(skill_files, facts, places, trees=trees)
     ]
     found = Inventory(
@@ -468,6 +469,15 @@ def _skill(
     columns = zip(*(seen[one.real_path] for one in group), strict=True)
     hosts = dict(zip(names, map(_any_seen, columns), strict=True))
     return InventorySkill(facts.name(first), first.path, tuple(others), tree, hosts, facts.problems(first), first)
+
+
+def _with_lock(skill: InventorySkill, survey: Survey) -> InventorySkill:
+    """Return a skill with one more problem if it is installed and its files are not those of its lock."""
+    state = survey.lock_state(os.path.dirname(skill.skill_file.real_path))
+    if state is None or not state.changed:
+        return skill
+    problem = InventoryProblem(CHANGED, "error", state.message, None, skill.path)
+    return skill._replace(problems=(problem, *skill.problems))
 
 
 def _any_seen(answers: Sequence[bool | None]) -> bool | None:

@@ -106,7 +106,12 @@ def _listed(case: FileOnHost) -> StageVerdict | None:
     losers = case.state.losers.get(skill.path, ())
     if losers and _is_open(case.profile, skill.path, losers[0], case.state.roots):
         return StageVerdict("unknown", _no_winner(case.profile, len(losers) + 1), at, NO_WINNER)
-    found = _untested(case, skill) or _body(case) or next(_remarks(case, skill), StageVerdict("visible"))
+    found = (
+        _untested(case, skill)
+        or _body(case)
+        or _changed(case, skill)
+        or next(_remarks(case, skill), StageVerdict("visible"))
+    )
     return found._replace(at=at)
 
 
@@ -199,6 +204,14 @@ def _body(case: FileOnHost) -> StageVerdict | None:
         bodies[skill_file.real_path] = body_problem(data or b"")
     found = bodies[skill_file.real_path]
     return StageVerdict("wrong-type", found.message, rule=found.rule, line=found.line) if found else None
+
+
+def _changed(case: FileOnHost, skill: CatalogSkill) -> StageVerdict | None:
+    """Judge an installed skill whose files are not those of its lock; the host knows nothing of locks, and sees it."""
+    locked = case.survey.lock_state(skill.real_dir)
+    if locked is None or not locked.changed:
+        return None
+    return StageVerdict("changed", f"its files are not those that {case.survey.short(locked.locked.by)} names")
 
 
 def _remarks(case: FileOnHost, skill: CatalogSkill) -> Iterator[StageVerdict]:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from shlex import quote
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from skillshelf.catalog.build import build
 from skillshelf.catalog.build import order_key as order_key_of
@@ -16,6 +16,7 @@ from skillshelf.catalog.discovery import SKILL_FILE, Found
 from skillshelf.catalog.disk_state import DiskState
 from skillshelf.catalog.facts import Facts
 from skillshelf.catalog.host_settings import SettingEffect, setting_effect
+from skillshelf.catalog.lock_places import may_be_locked
 from skillshelf.catalog.prompt import TextSizes, catalog_size, visible_to_model
 from skillshelf.catalog.search_roots import Roots, resolve_roots
 from skillshelf.catalog.shared_scan import Only, ProfileWalk, SharedScan
@@ -58,6 +59,9 @@ from skillshelf.hosts.survey_update import (
     updated_files,
     updated_learning,
 )
+
+if TYPE_CHECKING:
+    from skillshelf.catalog.locked_catalog import LockState
 
 __all__ = [
     "HostScan",
@@ -141,6 +145,10 @@ class HostState(NamedTuple):
         ]
 
 
+_LOCKS = "locks"
+"""Where a survey keeps what it found out about installed skills; nothing of that is packed."""
+
+
 class Survey(NamedTuple):
     """The result of one scan: every skill file by each of its paths, and what every requested host finds.
 
@@ -169,6 +177,26 @@ class Survey(NamedTuple):
     disk: DiskState | None = None
     roots: tuple[Root, ...] = ()
     packages: tuple[str, ...] | None = None
+
+    def lock_state(self, folder: str) -> "LockState | None":
+        """Return the state of the installed skill in a real folder; None for any other. Each is looked at once."""
+        if _LOCKS not in self.recalled:
+            roots = [self.environment.cwd, *(root.real_path for root in self.roots if root.real_path is not None)]
+            self.recalled[_LOCKS] = {} if may_be_locked(self.environment, roots) else None
+        known = self.recalled[_LOCKS]
+        if known is not None and folder not in known:
+            # Imported here: most machines have no installed skill.
+            from skillshelf.catalog.locked_catalog import lock_state
+
+            known[folder] = lock_state(folder, self.environment)
+        return cast("LockState | None", known[folder]) if known is not None else None
+
+    def lock_members(self, folder: str) -> dict[str, Any]:
+        """Return the origin and version of the installed skill in a real folder, and whether it changed, as JSON."""
+        state = self.lock_state(folder)
+        if state is None:
+            return {"origin": None, "version": None, "changed": False}
+        return {"origin": state.locked.source, "version": state.locked.version, "changed": state.changed}
 
     @property
     def states(self) -> dict[str, HostState]:

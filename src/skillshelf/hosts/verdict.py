@@ -53,13 +53,17 @@ VERDICTS: Mapping[VerdictName, tuple[MessageGroup, str]] = {
     "disabled-by-config": ("place", "a setting of the host turns it off"),
     "untrusted": ("trust", "the host does not trust this folder yet"),
     "hidden-from-model": ("none", "loaded, but the model does not see it"),
+    "changed": ("none", "visible, but its files are not those that its lock names; skillshelf does not hand it out"),
     "over-budget": ("budget", "the list of the host is full before it"),
     "unknown": ("none", "there is no evidence, or the behaviour of the host is not deterministic"),
 }
 """Every verdict with the group of messages it belongs to, which decides whether the host warns, and its meaning."""
 
 VISIBLE: frozenset[VerdictName] = frozenset(
-    {"visible", "repaired", "name-from-folder", "renamed-by-plugin", "description-cut", "shadows", "ambiguous"}
+    {
+        *("visible", "repaired", "name-from-folder", "renamed-by-plugin"),
+        *("description-cut", "shadows", "ambiguous", "changed"),
+    }
 )
 
 

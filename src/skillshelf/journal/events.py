@@ -115,6 +115,8 @@ class SkillLoaded(NamedTuple):
     digest: str
     frontmatter: dict[str, Any]
     warnings: list[dict[str, Any]] = []
+    tree: str | None = None
+    """The tree of an installed skill, which its lock names; None for any other."""
 
 
 class SkillRead(NamedTuple):

@@ -34,6 +34,7 @@ from skillshelf.lint.fix import (
     unified_diff,
     why_not_fixed,
 )
+from skillshelf.lint.locks import lock_findings
 from skillshelf.lint.security import SecurityFinding, folder_findings, unchecked
 from skillshelf.lint.suppression import (
     IgnoreComment,
@@ -168,6 +169,8 @@ def _in(shelf: Shelf, top: str | None, *, user: bool = True) -> Targets:
         more, more_problems = _folder(folder, shelf.profile, read, settled | _worktrees(folder))
         targets += more
         problems += _about_skills(more_problems, folder, targets)
+    files_found = [(target.path, target.real_path) for target in targets]
+    problems += lock_findings(files_found, tops or [shelf.project_root], shelf.environment, user=user)
     writable = [roots.repository, *tops, *(root.real_path for root in roots.roots if root.real_path)]
     scope = (*tops, *(root.path for root in roots.roots))
     return Targets(_once(targets), tuple(dict.fromkeys(problems)), tuple(writable), shelf, listed, facts, scope)
@@ -258,6 +261,7 @@ def in_paths(paths: Sequence[str], shelf: Shelf) -> Targets:
         problems += found_problems
         writable.append(files.real_path(path))
         scope.append(os.path.dirname(path) if os.path.basename(path) == SKILL_FILE else path)
+    problems += lock_findings([(target.path, target.real_path) for target in targets], (), shelf.environment)
     told = tuple(dict.fromkeys(problems))
     return Targets(_once(targets), told, tuple(writable), shelf, None, Facts(), tuple(scope))
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Literal, TypedDict
 
 from skillshelf.catalog.load import Listing
+from skillshelf.catalog.locked_files import LockedFiles
 from skillshelf.core import files
 from skillshelf.core.disk_writes import append, write_new
 from skillshelf.core.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
@@ -204,16 +205,21 @@ def run_script(
     on_output: OnOutput | None = None,
     artifacts: str | None = None,
     keep: bool = False,
+    locked: LockedFiles | None = None,
 ) -> Run:
     """Run a script if it is unchanged: `digest` is that of the script, `version` that of the tree of its skill.
 
     `skill_dir` is a real path. `require` are parts of the sandbox without which the script is not run; those in
     `without` (`cgroup`, `tmpfs`) are not used even where they are available. `artifacts` is a folder for output beyond
-    the limit. With `keep` the work folder stays, and the caller removes it.
+    the limit. With `keep` the work folder stays, and the caller removes it. Of a skill that is `locked` the script sees
+    exactly those files.
     """
     segments = script_segments(script)
     _check_arguments(args)
     sandbox.check_grants(grants)
+
+    def staged(paths: RunFolder) -> StagedScript:
+        return stage(skill_dir, segments, paths, digest=digest, version=version, locked=locked)
 
     def work(caller: Caller[tuple[Stream, bytes]]) -> Run:
         output = Output(
@@ -225,15 +231,11 @@ def run_script(
         walls = _Walls(require, without)
         try:
             try:
-                return _run(
-                    skill_dir, segments, args, digest, version, limits, grants, walls, output, caller, keep=keep
-                )
+                return _run(staged, args, limits, grants, walls, output, caller, keep=keep)
             except StorageUnavailable:
                 # The script has not started; it gets folders on the disk instead.
                 walls = walls._replace(without=(*without, "tmpfs"))
-                return _run(
-                    skill_dir, segments, args, digest, version, limits, grants, walls, output, caller, keep=keep
-                )
+                return _run(staged, args, limits, grants, walls, output, caller, keep=keep)
         except OSError as error:
             # For example too many open files in this process.
             raise ScriptNotRunnable(f"it cannot be run: {error}") from error
@@ -246,11 +248,8 @@ def run_script(
 
 
 def _run(
-    skill_dir: str,
-    segments: Sequence[str],
+    stage_in: Callable[[RunFolder], StagedScript],
     args: Sequence[str],
-    digest: str | None,
-    version: str | None,
     limits: RunLimits,
     grants: Grants,
     walls: _Walls,
@@ -270,7 +269,7 @@ def _run(
         ScriptUsage(limits, paths, sandbox.writable_places(grants), without=walls.without) as usage,
     ):
         on_error.callback(remove_staged_paths, paths, keep_work=False)
-        staged = stage(skill_dir, segments, paths, digest=digest, version=version)
+        staged = stage_in(paths)
 
         def on_ready(root: int, waiting: int | None, missing: Iterable[Wall]) -> tuple[Wall, ...]:
             all_missing = in_order((*missing, *usage.attach(root, waiting)))

@@ -8,6 +8,7 @@ from errno import EBUSY
 from hashlib import sha256
 
 from skillshelf.catalog.load import Listing, digest_of, refusing
+from skillshelf.catalog.locked_files import LockedFiles
 from skillshelf.catalog.tree import GIT, SkillTree, TreeFile, skill_tree, tree_digest
 from skillshelf.core import files
 from skillshelf.core.disk_writes import (
@@ -110,10 +111,15 @@ class Script(NamedTuple):
     interpreter: Interpreter
 
 
-def find_script(skill_dir: str, script: str, *, env: Mapping[str, str] | None = None) -> Script:
-    """Return the script of that name below `scripts/`; `skill_dir` is a real path."""
+def find_script(
+    skill_dir: str, script: str, *, env: Mapping[str, str] | None = None, locked: LockedFiles | None = None
+) -> Script:
+    """Return the script of that name below `scripts/`; `skill_dir` is a real path, `locked` the files if installed."""
     segments = script_segments(script)
     shown = "/".join(segments)
+    if locked is not None:
+        data = _locked_script(locked, shown)
+        return Script(shown, digest_of(data), locked.tree, len(data), interpreter_of(shown, data, env))
     with refusing(shown, SCRIPT_BYTES), files.Folder(skill_dir) as folder:
         try:
             data = folder.read(segments, limit=SCRIPT_BYTES).data
@@ -124,6 +130,18 @@ def find_script(skill_dir: str, script: str, *, env: Mapping[str, str] | None = 
     if known is not None and digest_of(data) != f"sha256:{known.sha256}":
         raise FileReadError(shown, OSError(EBUSY, "it changed while it was read"))
     return Script(shown, digest_of(data), tree, len(data), interpreter_of(shown, data, env))
+
+
+def _locked_script(locked: LockedFiles, shown: str) -> bytes:
+    """Return the bytes of a script of an installed skill."""
+    found = locked.contents.get(shown)
+    if found is None and any(path.startswith(f"{shown}/") for path in locked.contents):
+        raise ScriptNotRunnable(f"{visible(shown)} is a folder; name a file in it")
+    if found is None:
+        raise ResourceNotFound(shown)
+    if len(found.data) > SCRIPT_BYTES:
+        raise LimitExceeded(f"{shown} has {len(found.data)} bytes; at most {SCRIPT_BYTES} are read")
+    return found.data
 
 
 def unreadable_folder(folder: str) -> LimitExceeded:
@@ -361,15 +379,22 @@ def produced_files(work: files.Folder) -> Listing:
 
 
 def stage(
-    skill_dir: str, segments: Sequence[str], paths: RunFolder, *, digest: str | None, version: str | None
+    skill_dir: str,
+    segments: Sequence[str],
+    paths: RunFolder,
+    *,
+    digest: str | None,
+    version: str | None,
+    locked: LockedFiles | None = None,
 ) -> StagedScript:
-    """Copy a skill; raise PermissionDenied if the copy is not what was approved.
+    """Copy a skill; raise PermissionDenied if the copy is not what was approved. Of one that is `locked` no file but
+    those of its lock is copied.
 
     `digest` is that of the script, `version` that of the skill's tree: the copied files themselves must have it, or, if
     the skill has no digest, its folder must still have it after the copy.
     """
     script = "/".join(segments)
-    data, copied = _copy(skill_dir, segments, paths)
+    data, copied = _copy(skill_dir, segments, paths) if locked is None else _copy_locked(locked, script, paths)
     if digest not in (None, digest_of(data)):
         raise PermissionDenied(f"{script} changed since it was approved; review it and approve it again")
     if version is not None and version != tree_digest(copied) and version != _version_now(skill_dir, version):
@@ -386,7 +411,7 @@ def _version_now(skill_dir: str, version: str) -> str | None:
     return None if version.startswith("sha256:") else skill_tree(skill_dir).version
 
 
-def _copy(skill_dir: str, segments: Sequence[str], paths: RunFolder) -> tuple[bytes, dict[str, TreeFile]]:
+def _copy(skill_dir: str, segments: Sequence[str], paths: RunFolder) -> tuple[bytes, Mapping[str, TreeFile]]:
     """Copy all files but a `.git` at the top, which no digest covers; return the script's bytes and what was copied."""
     script = "/".join(segments)
     with refusing(script, SCRIPT_BYTES), files.Folder(skill_dir) as skill:
@@ -408,6 +433,14 @@ def _copy(skill_dir: str, segments: Sequence[str], paths: RunFolder) -> tuple[by
                 left -= len(contents.data)
                 copied[path] = _tree_file(contents)
     return first.data, copied
+
+
+def _copy_locked(locked: LockedFiles, script: str, paths: RunFolder) -> tuple[bytes, Mapping[str, TreeFile]]:
+    """Write exactly the files of an installed skill, from the bytes that were checked."""
+    data = _locked_script(locked, script)
+    for path, contents in locked.contents.items():
+        write_new(f"{paths.skill}/{path}", contents.data, mode=0o755 if contents.runnable else 0o644)
+    return data, locked.tree.listed
 
 
 def _tree_file(contents: files.Contents) -> TreeFile:

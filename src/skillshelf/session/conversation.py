@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.build_context import required_first
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
+from skillshelf.catalog.lock_places import CHANGED
 from skillshelf.catalog.packed import skills_named
 from skillshelf.catalog.prompt import CatalogText, as_shown, catalog_text, visible_to_model
 from skillshelf.core import files
@@ -25,6 +26,7 @@ from skillshelf.errors import (
     ConfigurationError,
     LimitExceeded,
     PermissionDenied,
+    SkillChanged,
     SkillError,
     SkillNotFound,
     SkillNotUsable,
@@ -281,7 +283,8 @@ class Conversation:
     def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
         try:
             return [self.resolve(name, path, permission=steps.permission)]
-        except SkillNotFound:
+        except SkillNotFound as error:
+            self._require_not_changed(error)
             listed = self._listed_at_start(name) if steps.resolve == "listed" and path is None and name else None
             if listed is None:
                 raise
@@ -289,6 +292,7 @@ class Conversation:
 
     def _permit(self, steps: EntrySteps, skill: CatalogSkill) -> bool:
         """Record the decision; raise PermissionDenied unless the skill may be used."""
+        self._require_settled(skill)
         if steps.permission == "command" and not is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
         if steps.request == "before":
@@ -305,6 +309,29 @@ class Conversation:
         if steps.request == "permitted":
             self.permissions.requested[skill.real_path] = skill.name
         return True
+
+    def _require_not_changed(self, missing: SkillNotFound) -> None:
+        """Raise SkillChanged if the skill that is not found is an installed one whose files are others now."""
+        try:
+            self.effects.require_not_changed(missing.name)
+        except SkillChanged as error:
+            self.recorder.record("skill_warning", kind=CHANGED, detail=str(error), name=error.name, path=None)
+            raise
+
+    def _require_settled(self, skill: CatalogSkill) -> None:
+        """Raise SkillChanged for an installed skill that the catalog knows as changed, unless it was settled since."""
+        if skill.hidden == "changed":
+            with self._told_change(skill):
+                self.effects.tree(skill)
+
+    @contextmanager
+    def _told_change(self, skill: CatalogSkill) -> Iterator[None]:
+        """Record a warning if the files of an installed skill turn out to be others."""
+        try:
+            yield
+        except SkillChanged as error:
+            self.recorder.record("skill_warning", kind=CHANGED, detail=str(error), name=skill.name, path=skill.path)
+            raise
 
     def _load_and_record(
         self, steps: EntrySteps, skill: CatalogSkill, arguments: str, offset: int | None = None
@@ -338,7 +365,8 @@ class Conversation:
 
     def _load(self, skill: CatalogSkill) -> LoadedSkill:
         """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
-        loaded = self.effects.load(skill, self.profile)
+        with self._told_change(skill):
+            loaded = self.effects.load(skill, self.profile)
         self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest)
         patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
         if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
@@ -480,7 +508,8 @@ class Conversation:
             if owner.path != skill.path:
                 self._permit(steps, owner)
             return self._read_instructions(steps, owner, uri, limit)
-        resource = self.effects.read(uri, skill, self.profile, limit)
+        with self._told_change(skill):
+            resource = self.effects.read(uri, skill, self.profile, limit)
         segments = address.segments or (os.path.basename(skill.real_path),)
         self.permissions.verify(skill, "/".join(segments), resource.digest)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
@@ -525,8 +554,14 @@ class Conversation:
         on_output: "OnOutput | None" = None,
     ) -> "tuple[Run, ToolResult]":
         """Run a script after the policy allowed this skill, script and digest."""
-        skill = self.resolve(name, permission="show" if by_user else "model")
-        found = self.effects.find_script(skill.real_dir, script)
+        try:
+            skill = self.resolve(name, permission="show" if by_user else "model")
+        except SkillNotFound as error:
+            self._require_not_changed(error)
+            raise
+        self._require_settled(skill)
+        with self._told_change(skill):
+            found = self.effects.find_script(skill.real_dir, script)
         narrowed = None if by_user else self._narrowed_run(skill.name, found.path, args)
         self.permissions.require("skill_run", skill, by_user=by_user, script=found, narrowed=narrowed)
         policy = self.permissions.policy

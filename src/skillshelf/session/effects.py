@@ -4,22 +4,25 @@ A session loads skills, reads files, runs scripts and remembers answers only thr
 effects that run nothing and write nothing.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import LoadedSkill, Resource, read_resource
+from skillshelf.catalog.lock_places import may_be_locked
 from skillshelf.catalog.tree import SkillTree, skill_tree
 from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
 from skillshelf.core import files
-from skillshelf.core.environment import Environment
+from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Catalog, CatalogSkill
 from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
+    from skillshelf.catalog.locked_files import LockedFiles
     from skillshelf.catalog.remote import RemoteSkills
     from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
@@ -32,8 +35,11 @@ __all__ = [
     "ShelfProtocol",
     "effects_of",
     "find_script",
+    "load_now",
     "read_now",
     "real_effects",
+    "require_not_changed",
+    "tree_now",
 ]
 
 
@@ -119,29 +125,36 @@ class Effects(NamedTuple):
     tree: Callable[[CatalogSkill], SkillTree]
     approvals: "Callable[[Environment, str, Sequence[CatalogSkill]], Sequence[Approval]]"
     remember: Callable[[Environment, Answer], None]
+    require_not_changed: Callable[[str], None]
 
 
-def real_effects() -> Effects:
-    """Return the effects that use the disk and the sandbox of this machine."""
+def real_effects(of: Environment | None = None) -> Effects:
+    """Return the effects that use the disk and the sandbox of this machine; installed skills are checked each time.
+
+    Locks and store are those of an environment, by default that of the process.
+    """
+    environment = of or make_environment(None, None, None)
     return Effects(
-        load=loader.load,
+        load=lambda skill, profile: load_now(skill, profile, environment),
         search=search_shelf,
         real_path=files.real_path,
         untrusted_roots=untrusted_roots,
-        read=read_now,
-        find_script=find_script,
-        run=_run,
+        read=lambda uri, skill, profile, limit: read_now(uri, skill, profile, limit, environment),
+        find_script=lambda skill_dir, script: find_script(skill_dir, script, environment),
+        run=lambda skill_dir, *given, **named: _run(skill_dir, *given, environment=environment, **named),
         artifact=_artifact,
-        tree=_tree,
+        tree=lambda skill: tree_now(skill, environment),
         approvals=_approvals,
         remember=_remember,
+        require_not_changed=lambda name: require_not_changed(name, environment),
     )
 
 
 def effects_of(shelf: ShelfProtocol) -> Effects:
     """Return the effects of a shelf: those of this machine, and of the live sources that it has."""
     remote: RemoteSkills | None = getattr(shelf, "remote", None)
-    return real_effects() if remote is None else _with_sources(real_effects(), remote)
+    local = real_effects(shelf.environment)
+    return local if remote is None else _with_sources(local, remote)
 
 
 def _with_sources(local: Effects, remote: "RemoteSkills") -> Effects:
@@ -157,7 +170,7 @@ def _with_sources(local: Effects, remote: "RemoteSkills") -> Effects:
         return remote.script_folder(skill_dir) if is_remote(skill_dir) else skill_dir
 
     return local._replace(
-        load=lambda skill, profile: (remote if is_remote(skill.path) else loader).load(skill, profile),
+        load=lambda skill, profile: (remote if is_remote(skill.path) else local).load(skill, profile),
         real_path=lambda path: path if is_remote(path) else local.real_path(path),
         read=lambda uri, skill, profile, limit: (
             remote.read(uri, skill, profile, limit) if is_remote(skill.path) else local.read(uri, skill, profile, limit)
@@ -182,22 +195,60 @@ def untrusted_roots(shelf: ShelfProtocol) -> list[str]:
     return [root.path for root in found if not root.trusted]
 
 
-def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
+def load_now(skill: CatalogSkill, profile: Profile, environment: Environment) -> LoadedSkill:
+    """Load a skill from disk; one that is installed only if all of its files are those of its lock."""
+    installed = _locked(skill.real_dir, environment, skill.name)
+    return loader.load(skill, profile) if installed is None else loader.loaded_locked(skill, installed, profile)
+
+
+def _locked(folder: str, environment: Environment, name: str | None = None) -> "LockedFiles | None":
+    """Return the files of an installed skill, checked; None for any other."""
+    if not may_be_locked(environment, [folder]):
+        return None
+    from skillshelf.catalog.locked_files import read_locked
+
+    return read_locked(folder, environment, name=name)
+
+
+def require_not_changed(wanted: str, environment: Environment) -> None:
+    """Raise SkillChanged if a name or path that nobody finds is that of an installed skill whose files were changed."""
+    folder = os.path.dirname(wanted) if os.path.basename(wanted) == loader.SKILL_FILE else wanted
+    if not may_be_locked(environment, [environment.cwd]):
+        return
+    from skillshelf.catalog.locked_files import require_unchanged
+
+    require_unchanged(os.path.basename(folder), environment)
+
+
+def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int, environment: Environment) -> Resource:
     """Read a file of a skill from disk."""
-    return read_resource(uri, [skill], profile, limit=limit)[1]
+
+    def locked(one: CatalogSkill) -> "LockedFiles | None":
+        return _locked(one.real_dir, environment, one.name)
+
+    return read_resource(uri, [skill], profile, limit=limit, locked=locked)[1]
 
 
-def find_script(skill_dir: str, script: str) -> "Script":
+def find_script(skill_dir: str, script: str, environment: Environment) -> "Script":
     """Read a script from disk, with its digest."""
     from skillshelf.sandbox.run import find_script
 
-    return find_script(skill_dir, script)
+    return find_script(skill_dir, script, locked=_locked(skill_dir, environment))
 
 
-def _run(skill_dir: str, script: str, args: list[str], *, grants: tuple[Any, ...], **named: Any) -> "Run":
+def _run(
+    skill_dir: str,
+    script: str,
+    args: list[str],
+    *,
+    grants: tuple[Any, ...],
+    environment: Environment,
+    **named: Any,
+) -> "Run":
     from skillshelf.sandbox.run import Grants, run_script
 
-    return run_script(skill_dir, script, args, grants=Grants(*grants), **named)
+    locked = _locked(skill_dir, environment)
+    return run_script(skill_dir, script, args, grants=Grants(*grants), locked=locked, **named)
 
 
 def _artifact(path: str) -> dict[str, Any]:
@@ -205,7 +256,10 @@ def _artifact(path: str) -> dict[str, Any]:
     return {"path": path, "bytes": size, "digest": digest}
 
 
-def _tree(skill: CatalogSkill) -> SkillTree:
+def tree_now(skill: CatalogSkill, environment: Environment) -> SkillTree:
+    """Return the files of a skill as they are on disk; those of an installed one are those of its lock."""
+    if (installed := _locked(skill.real_dir, environment, skill.name)) is not None:
+        return installed.tree
     tree = skill_tree(skill.real_dir)
     if skill.real_path.removeprefix(f"{skill.real_dir}/") in tree.listed:
         return tree
@@ -217,8 +271,18 @@ def _tree(skill: CatalogSkill) -> SkillTree:
 def _approvals(environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> "Sequence[Approval]":
     from skillshelf.config.approvals import read_approvals
 
+    found = [one for one in read_approvals(environment) if one.tool == tool]
     paths = {skill.real_path for skill in skills}
-    return [one for one in read_approvals(environment) if one.tool == tool and one.path in paths]
+    trees = _trees_of_ours(environment, skills) if any(one.path is None for one in found) else ()
+    return [one for one in found if one.path in paths or (one.path is None and one.tree in trees)]
+
+
+def _trees_of_ours(environment: Environment, skills: Sequence[CatalogSkill]) -> set[str]:
+    """Return the trees of those skills that lie in the store or are copies that we made."""
+    from skillshelf.catalog.lock import Locks
+
+    locks = Locks(environment)
+    return {skill.tree for skill in skills if skill.tree is not None and locks.is_ours(skill.real_dir, skill.tree)}
 
 
 def _remember(environment: Environment, answer: Answer) -> None:

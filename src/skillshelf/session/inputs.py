@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 from skillshelf import errors
 from skillshelf.catalog.build_context import required_first
 from skillshelf.catalog.load import Listing, LoadedSkill, Resource, SkillFolder, digest_of, loaded_from
+from skillshelf.catalog.lock_places import EXTRA
 from skillshelf.catalog.prompt import catalog_text
 from skillshelf.catalog.tree import SkillTree
 from skillshelf.config.builtin_profiles import find_profile
@@ -215,6 +216,9 @@ def _is_built_in(profile: Profile) -> bool:
         return False
 
 
+_LATER = ("require_not_changed",)
+"""The effects without a result that sessions of earlier versions did not have."""
+
 _FROM_JOURNAL = ("run", "artifact", "approvals", "remember")
 """The effects whose results are in the events, or that have none."""
 
@@ -255,7 +259,14 @@ def _result_to_json(result: Any, keep: Keep) -> Any:
             result.has_references,
             result.has_assets,
         )
-        return {"digest": result.digest, "mtime_ns": result.mtime_ns, "folder": _encoded(folder)}
+        kept = {"digest": result.digest, "mtime_ns": result.mtime_ns, "folder": _encoded(folder)}
+        if result.tree is None:
+            return kept
+        return {
+            **kept,
+            "tree": result.tree,
+            "warnings": [one._asdict() for one in result.warnings if one.rule == EXTRA],
+        }
     if isinstance(result, Resource):
         keep(result.content.encode() if result.encoding == "utf-8" else b64decode(result.content))
         return {key: value for key, value in result._asdict().items() if key != "content"}
@@ -357,7 +368,12 @@ class KeptEffects:
 
     def _give(self, name: str) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
-            entry = self._entry(name, _subject(given, named))
+            try:
+                entry = self._entry(name, _subject(given, named))
+            except KeptInputError:
+                if name in _LATER:
+                    return None
+                raise
             try:
                 if "error" in entry:
                     raise _error_from(entry["error"])
@@ -382,7 +398,9 @@ class KeptEffects:
         """Return a skill with the file and the list of files that were kept."""
         folder = _checked(value["folder"], SkillFolder)
         data = self._kept.data(value["digest"], limit=SKILL_FILE_BYTES)
-        return loaded_from(skill, data, int(value["mtime_ns"]), profile, folder=folder)
+        loaded = loaded_from(skill, data, int(value["mtime_ns"]), profile, folder=folder)
+        extra = _checked(value.get("warnings", []), tuple[Diagnostic, ...])
+        return loaded._replace(tree=_checked(value.get("tree"), str | None), warnings=(*loaded.warnings, *extra))
 
     def read(self, value: Mapping[str, Any], *given: Any) -> Resource:
         """Return a file that was kept."""
@@ -420,6 +438,7 @@ _RESULTS: Mapping[str, Callable[..., Any]] = {
     "find_script": KeptEffects.find_script,
     "tree": lambda effects, value, *given: _checked(value, SkillTree),
     "real_path": lambda effects, value, *given: _checked(value, str),
+    "require_not_changed": lambda effects, value, *given: None,
     "untrusted_roots": lambda effects, value, *given: _checked(value, list[str]),
 }
 """How the result of each effect is made from what was kept."""

@@ -16,7 +16,7 @@ from skillshelf.config.permission_rules import (
     parse_rule,
 )
 from skillshelf.config.profile import Profile
-from skillshelf.config.system_policy import is_banned, is_from_above, is_kept_untrusted
+from skillshelf.config.system_policy import is_banned, is_from_above, is_kept_untrusted, is_without_lock
 from skillshelf.core.environment import Environment
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import TRUST_FOR_MODELS, trust_command, visible
@@ -429,7 +429,9 @@ class _Answered(NamedTuple):
 
 
 def _denied_from_above(skill: CatalogSkill) -> Decision | None:
-    """Return the denial of a skill in a folder that the system policy lets nobody trust: nobody can confirm it."""
+    """Return the denial that nobody can confirm away: the system policy trusts no folder there, or requires a lock."""
+    if skill.hidden == "denied" and is_without_lock(skill.hidden_by):
+        return Decision("deny", skill.hidden_by, f"the system policy requires a lock that names it ({skill.hidden_by})")
     if not (skill.hidden == "untrusted" and is_kept_untrusted(skill.hidden_by)):
         return None
     return Decision("deny", skill.hidden_by, f"the system policy trusts no folder there ({skill.hidden_by})")

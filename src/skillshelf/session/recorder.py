@@ -317,7 +317,8 @@ class Recorder:
 
         skill = loaded.skill
         found = [warning.to_dict() for warning in warnings]
-        self.emit(SkillLoaded(skill.name, skill.path, skill.dir, loaded.digest, dict(loaded.frontmatter), found))
+        fields = dict(loaded.frontmatter)
+        self.emit(SkillLoaded(skill.name, skill.path, skill.dir, loaded.digest, fields, found, loaded.tree))
 
     def read(self, skill: CatalogSkill, resource: Resource, ref: str) -> None:
         """Record that a file of a skill was read."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf import __version__
-from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, Resource, load, loaded_from, parse_address, resource_of
-from skillshelf.catalog.tree import SkillTree, skill_tree
+from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, Resource, loaded_from, parse_address, resource_of
+from skillshelf.catalog.tree import SkillTree
 from skillshelf.config.approvals import Approval
 from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.permission_rules import PermissionRule
@@ -58,7 +58,15 @@ from skillshelf.journal.events import (
 from skillshelf.journal.parts import CONTINUED
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
-from skillshelf.session.effects import Effects, RuleNotWritten, find_script, read_now, real_effects
+from skillshelf.session.effects import (
+    Effects,
+    RuleNotWritten,
+    find_script,
+    load_now,
+    read_now,
+    real_effects,
+    tree_now,
+)
 from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf, recorded_policy
 from skillshelf.session.permissions import (
     APPROVALS_UNREADABLE,
@@ -290,7 +298,7 @@ def _begin(
         confirm=effects.answer if effects.can_ask else None,
         preload=started.preload,
         recording=recording,
-        effects=effects.as_effects(),
+        effects=effects.as_effects(shelf.environment),
         memory=started.memory,
     )
 
@@ -442,6 +450,7 @@ class _RecordedEffects:
         self._store = store
         self._digests: dict[str, str] = {}
         self._kept: KeptEffects | None = None
+        self._environment = Environment("/", None, {})
         # A refusal is worded differently if there was no way to ask the user.
         self.can_ask = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
 
@@ -475,9 +484,10 @@ class _RecordedEffects:
         end = next(iter(reversed(self._now())), None)
         return (end.tool_id, end.inputs) if isinstance(end, ToolEnded | ToolFailed) else ("", None)
 
-    def as_effects(self) -> Effects:
+    def as_effects(self, environment: Environment) -> Effects:
         """Return effects that run nothing and write nothing."""
-        effects = real_effects()._replace(
+        self._environment = environment
+        effects = real_effects(environment)._replace(
             load=self.load,
             read=self.read,
             find_script=self.find_script,
@@ -511,7 +521,7 @@ class _RecordedEffects:
 
     def tree(self, skill: CatalogSkill) -> SkillTree:
         """Return the recorded tree where contents were kept, or else that of the disk."""
-        return self._kept_tree() or skill_tree(skill.real_dir)
+        return self._kept_tree() or tree_now(skill, self._environment)
 
     def _kept_tree(self) -> SkillTree | None:
         event = self._decision()
@@ -522,7 +532,7 @@ class _RecordedEffects:
 
     def find_script(self, skill_dir: str, script: str) -> "Script":
         """Find the script on disk, with the recorded tree where contents were kept."""
-        found = find_script(skill_dir, script)
+        found = find_script(skill_dir, script, self._environment)
         return found._replace(tree=self._kept_tree() or found.tree)
 
     def approvals(self, environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> Sequence[Approval]:
@@ -552,8 +562,9 @@ class _RecordedEffects:
         digest = self._digests[skill.path] = digest or self._digests.get(skill.path, "")
         data = kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
         if data is None:
-            return load(skill, profile)
-        return loaded_from(skill, data, skill.mtime_ns, profile)._replace(warnings=())
+            return load_now(skill, profile, self._environment)
+        tree = next((e.tree for e in recorded if isinstance(e, SkillLoaded)), None)
+        return loaded_from(skill, data, skill.mtime_ns, profile)._replace(warnings=(), tree=tree)
 
     def read(self, uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
         """Read the file from its kept content, or else from disk."""
@@ -564,7 +575,7 @@ class _RecordedEffects:
         if event is not None and self._store:
             data = kept_content(self._store, event.digest, limit=limit)
         if event is None or data is None:
-            return read_now(uri, skill, profile, limit)
+            return read_now(uri, skill, profile, limit, self._environment)
         segments = parse_address(uri).segments
         path = os.path.join(skill.dir, *segments) if segments else skill.path
         return resource_of(uri, path, "/".join(segments) or SKILL_FILE, data, profile)

@@ -187,6 +187,8 @@ class ShownSkill(NamedTuple):
 
 def _tree_of(loaded: LoadedSkill) -> dict[str, str | None]:
     """Return the members about the tree of a skill; no digest where it cannot be read."""
+    if loaded.tree is not None:
+        return {"tree": loaded.tree}
     from skillshelf.catalog.source import is_remote, tree_named_in
     from skillshelf.catalog.tree import skill_tree
 

@@ -37,7 +37,7 @@ __all__ = [
     "wrapped",
 ]
 
-State = Literal["on", "off", "untrusted", "denied", "hidden", "error", "shadowed", "filtered"]
+State = Literal["on", "off", "untrusted", "denied", "changed", "hidden", "error", "shadowed", "filtered"]
 Shown = Literal["skills", "all", "problems"]
 SHOWN: tuple[Shown, ...] = ("skills", "problems", "all")
 Tone = Literal["plain", "quiet", "strong", "good", "bad", "doubt"]
@@ -47,6 +47,7 @@ _STATES: Mapping[Hidden | None, State] = {
     "disabled": "off",
     "untrusted": "untrusted",
     "denied": "denied",
+    "changed": "changed",
     "disable-model-invocation": "hidden",
 }
 
@@ -55,6 +56,7 @@ TONES: Mapping[State, Tone] = {
     "off": "quiet",
     "untrusted": "doubt",
     "denied": "bad",
+    "changed": "bad",
     "hidden": "quiet",
     "error": "bad",
     "shadowed": "doubt",
@@ -260,6 +262,7 @@ _HIDDEN: Mapping[State, str] = {
     "off": "you disabled it; models do not see it",
     "untrusted": "models do not see it; to allow it, run: {trust}",
     "denied": "a rule of your configuration denies it (permissions.deny)",
+    "changed": "its files are not those that its lock names; to settle it: skillshelf verify",
     "hidden": "only users can call it: disable-model-invocation is set",
 }
 
@@ -268,6 +271,9 @@ def details(row: SkillRow, where: PathDisplay, trust: str = "skillshelf trust") 
     """Return the description, the path and the problems of a row; `trust` is the command that trusts its project."""
     lines = [_labelled("about", row.text)] if row.skill is not None else []
     lines.append(_labelled("path", where.short(row.path)))
+    if row.skill is not None and row.skill.tree is not None:
+        from_source = f"{visible(row.skill.origin)}, " if row.skill.origin else ""
+        lines.append(_labelled("origin", f"{from_source}tree {row.skill.tree[7:19]}"))
     if row.skill is None:
         lines.append(_labelled(row.state, row.text, TONES[row.state]))
     elif row.state in _HIDDEN:

@@ -196,6 +196,8 @@ class PublishedSkills:
             yield OmittedSkill(address(*target.base, "SKILL.md"), "its folder is gone")
         elif self._is_unreadable(skill):
             yield OmittedSkill(address(*target.base, "SKILL.md"), "a rule denies reading its files")
+        elif self._is_changed(skill):
+            yield OmittedSkill(address(*target.base, "SKILL.md"), "its files are not those that its lock names")
         else:
             yield from self._publisher.skills(state)
 
@@ -205,6 +207,15 @@ class PublishedSkills:
             return False
         decision = self.queries.decide("skill_read", {"uri": address(skill.name)})
         return decision.verdict == "deny" and decision.rule is not None
+
+    def _is_changed(self, skill: CatalogSkill) -> bool:
+        """Return True for an installed skill whose files are others now, each of which no read would give."""
+        if skill.tree is None:
+            return False
+        from skillshelf.catalog.locked_catalog import lock_state
+
+        state = lock_state(skill.real_dir, self.shelf.environment)
+        return state is not None and state.changed
 
     def entries(self, skill: CatalogSkill) -> list[SkillEntry | OmittedSkill]:
         """Return the entry of a skill and of those inside it, all from one scan of its folder."""
