@@ -392,12 +392,34 @@ def test_what_has_no_tree_is_fetched_whole_and_asked_about_first(machine: Machin
     assert session.call("skill_load", {"name": "brew"}).ok
     assert list(store_of(shelf.environment).trees()) == [TREE]
     assert source.log == ["list", ()]
-    # The catalog cannot know the files of the next time.
-    assert machine.catalog(sources=[LoggedSource(says="nothing")]).skills[0].hidden == "untrusted"
     again = machine.shelf(sources=[LoggedSource(says="nothing")])
     assert again.session().call("skill_load", {"name": "brew"}).ok
     changed = machine.shelf(sources=[LoggedSource({**FILES, "new.md": b""}, says="nothing")])
     assert not changed.session().call("skill_load", {"name": "brew"}).ok
+
+
+def test_a_model_is_told_of_what_has_no_tree_if_an_approved_version_says_the_same_of_itself(machine: Machine) -> None:
+    confirm, _ = answers("remember")
+    first = machine.shelf(sources=[LoggedSource(says="nothing")])
+    assert "coffee" not in first.prompt()
+    assert first.session(confirm=confirm).call("skill_load", {"name": "brew"}).ok
+
+    source = LoggedSource(says="nothing")
+    shelf = machine.shelf(sources=[source])
+    assert "Brew a good coffee" in shelf.prompt()
+    assert source.log == ["list"]
+    assert shelf.session().call("skill_load", {"name": "brew"}).ok
+
+    edited = machine.shelf(sources=[LoggedSource({**FILES, "SKILL.md": TEXT + b"Spill it.\n"}, says="nothing")])
+    assert "Brew a good coffee" in edited.prompt(), "these words were approved"
+    assert not edited.session().call("skill_load", {"name": "brew"}).ok
+    with pytest.raises(PermissionDenied):
+        edited.load("brew")
+    other = TEXT.replace(b"a good coffee", b"what the attacker says")
+    told = machine.shelf(sources=[LoggedSource({**FILES, "SKILL.md": other}, says="nothing")])
+    assert told.prompt() == ""
+    elsewhere = machine.shelf(sources=[LoggedSource(says="nothing", label="bar")])
+    assert elsewhere.prompt() == ""
 
 
 def test_an_approved_skill_that_was_fetched_whole_comes_from_the_store(machine: Machine) -> None:

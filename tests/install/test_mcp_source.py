@@ -686,3 +686,38 @@ def test_the_name_that_a_server_gives_itself_counts_for_nothing(machine: Machine
         (entry,) = source_of(machine, server).list()
         assert isinstance(entry, SourceEntry)
         assert source_of(machine, server).label == "mcp:work"
+
+
+# Installing ---------------------------------------------------------------------------------------
+
+
+def test_a_skill_of_a_server_is_installed_locked_and_restored_without_the_server(machine: Machine) -> None:
+    with ScriptedServer().running() as server:
+        environment_of(machine, work={"url": server.url})
+        added = machine.run("add", "mcp:work/brew", "--yes")
+        assert added.returncode == 0, added.stdout + added.stderr
+        lock = json.loads((machine.repo / "skillshelf.lock").read_text())["skills"]["brew"]
+        assert (lock["source"], lock["path"], lock["tree"]) == ("mcp:work/brew", "", TREE)
+        installed = machine.repo / ".agents/skills/brew"
+        assert {path: (installed / path).read_bytes() for path in FILES} == FILES
+        asked = len(server.log)
+        (installed / "references/water.md").unlink()
+        restored = machine.run("update", "brew", "--restore", "--yes")
+        assert restored.returncode == 0, restored.stdout + restored.stderr
+        assert (installed / "references/water.md").read_bytes() == b"hot\n"
+        assert len(server.log) == asked, "the store has the files"
+
+        server.files["references/water.md"] = b"cold\n"
+        outdated = machine.run("outdated")
+        assert outdated.returncode == 1, outdated.stdout + outdated.stderr
+
+
+@pytest.mark.parametrize("case", ["other-bytes", "entry-frontmatter-other", "no-extension", "cursor-loop"])
+def test_nothing_is_installed_from_a_hostile_server(machine: Machine, case: str) -> None:
+    with ScriptedServer(**HOSTILE[case][0]).running() as server:
+        environment_of(machine, work={"url": server.url})
+        added = machine.run("add", "mcp:work/brew", "--yes")
+        assert added.returncode == 4, added.stdout + added.stderr
+        assert "mcp:work" in added.stderr
+        assert not (machine.repo / "skillshelf.lock").exists()
+        assert not (machine.repo / ".agents").exists()

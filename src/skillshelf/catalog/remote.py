@@ -179,6 +179,9 @@ class RemoteSkills:
                 settings=settings,
                 profile=profile,
             )
+            if skill.hidden_by == UNAPPROVED and self._is_described(offer, approvals):
+                # A model may be told of it. It stays untrusted: what a load fetches is compared with the approval.
+                skill = skill._replace(hidden=None, hidden_by=None)
             if (required := lock_required(settings.system)) and skill.hidden in (None, "untrusted"):
                 # No lock names a skill that is not installed.
                 skill = skill._replace(hidden="denied", hidden_by=required)
@@ -189,6 +192,19 @@ class RemoteSkills:
             else:
                 skills.append(skill)
         return skills
+
+    def _is_described(self, offer: Offer, approvals: Sequence[Approval]) -> bool:
+        """Return whether an entry without a tree says of itself what an approved skill from its source says."""
+        entry, label = offer.entry, offer.live.label
+        if entry.tree is not None:
+            return False
+        for tree in {one.tree for one in approvals if one.name == entry.name and _is_for(one, "skill_load", [label])}:
+            try:
+                _require_same_fields(offer, store_of(self._environment).read(tree)[SKILL_FILE])
+            except (SkillError, KeyError, ValueError):
+                continue
+            return True
+        return False
 
     # Using ----------------------------------------------------------------------------------------
 
