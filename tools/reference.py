@@ -19,6 +19,7 @@ __all__ = ["python_reference", "undocumented"]
 _GROUPS = {
     "Opening a shelf": ("shelf",),
     "The catalog": ("core", "catalog"),
+    "Sources": ("install",),
     "Search": ("search",),
     "Conversations": ("session",),
     "The journal": ("journal",),

@@ -25,6 +25,8 @@ _MODULES = {
     "skillshelf.adapters.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.catalog.load": ("LoadedSkill", "Resource"),
     "skillshelf.catalog.source": ("ExecutableFile", "Source", "SourceEntry", "SourceLimits"),
+    "skillshelf.install.live_sources": ("live_source",),
+    "skillshelf.install.memory": ("MemorySource",),
     "skillshelf.search.query": ("Scorer", "SearchReport", "SearchResult"),
     "skillshelf.session.tool_calls": ("Mentions",),
     "skillshelf.session.session": ("Session",),
@@ -89,6 +91,8 @@ if TYPE_CHECKING:
     from skillshelf.core.values import Shadowed as Shadowed
     from skillshelf.core.values import SkillMetadata as SkillMetadata
     from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
+    from skillshelf.install.live_sources import live_source as live_source
+    from skillshelf.install.memory import MemorySource as MemorySource
     from skillshelf.journal.events import Event as Event
     from skillshelf.journal.state import SessionState as SessionState
     from skillshelf.search.query import Scorer as Scorer

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf.catalog.lock_places import may_be_locked
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from skillshelf.catalog.held_back import HeldBack
     from skillshelf.catalog.load import LoadedSkill, Resource
     from skillshelf.catalog.locked_files import LockedFiles
+    from skillshelf.catalog.remote import RemoteSkills
+    from skillshelf.catalog.source import Source
     from skillshelf.journal.otlp import EventExporter
     from skillshelf.journal.parts import Rotation
     from skillshelf.search.query import Finder, Scorer, SearchReport
@@ -46,6 +48,7 @@ class Shelf:
     Methods import what they need when they are called, so that listing does not import what only a session uses. If
     `progress` is a terminal, slow work shows its progress there. `indexing` is how many skills the search index has to
     add and how many it has added, while it does that. A `catalog` that was made elsewhere counts until `refresh`.
+    `remote` has the skills of live sources, if there are any.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Shelf:
         use_cache: bool = True,
         scorer: "Scorer | None" = None,
         catalog: Catalog | None = None,
+        remote: "RemoteSkills | None" = None,
     ) -> None:
         self.environment = environment
         self.profile = profile
@@ -65,6 +69,7 @@ class Shelf:
         self.trust: Trust = trust
         self.cache = user_cache_folder(environment) if use_cache else None
         self.scorer = scorer
+        self.remote = remote
         self.progress: TextIO | None = None
         self.indexing: tuple[int, int] | None = None
         # What adapters keep for as long as the shelf lives.
@@ -86,6 +91,8 @@ class Shelf:
     def scan(self, *, account: bool = False) -> Catalog:
         """Scan the roots; `account` also lists the files inside skills and in skipped folders."""
         found = self._locked(self._scan(account=account))
+        if self.remote is not None and self.settings.enabled:
+            found = self.remote.merged(found, self.profile, self.settings)
         if not self.settings.system.files:
             return found
         from skillshelf.catalog.build_context import unmet
@@ -149,6 +156,11 @@ class Shelf:
         return find_repository(self.environment.cwd, self.profile.markers) or self.environment.cwd
 
     @property
+    def scopes(self) -> list[str]:
+        """The scopes that skills of this shelf can have: those of the profile, and `remote` with live sources."""
+        return [*scopes_of(self.profile), *(["remote"] if self.remote is not None else [])]
+
+    @property
     def held_back(self) -> "HeldBack":
         """The count of what models are not told: skills of an untrusted project, and what its own file takes away."""
         from skillshelf.catalog.held_back import held_back
@@ -179,7 +191,7 @@ class Shelf:
         """
         from skillshelf.search.query import clamped_limit
 
-        if scope is not None and scope not in (known := scopes_of(self.profile)):
+        if scope is not None and scope not in (known := self.scopes):
             raise ConfigurationError(
                 f"unknown scope {scope!r} in profile {self.profile.name}{did_you_mean(scope, known)} "
                 f"(known: {', '.join(known)})"
@@ -224,7 +236,7 @@ class Shelf:
                 finally:
                     self.indexing = None
 
-            scopes = scopes_of(self.profile)
+            scopes = self.scopes
             ranking = self.profile.ranking
             finder = Finder(catalog.skills, cwd=self.environment.cwd, scopes=scopes, ranking=ranking, open_index=opened)
             self._finder = catalog, finder
@@ -234,7 +246,10 @@ class Shelf:
         self.indexing = total, done
 
     def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
-        """Load a skill by name or path; a path wins. The file is always read from disk."""
+        """Load a skill by name or path; a path wins. The file is always read from disk.
+
+        A skill of a live source is fetched; raise PermissionDenied if the user has not approved it.
+        """
         from skillshelf.catalog.load import load, loaded_locked, resolve
         from skillshelf.session.effects import require_not_changed
 
@@ -255,6 +270,9 @@ class Shelf:
             require_not_changed(error.name, self.environment)
             raise
         self._require_allowed(found)
+        if self.remote is not None and found.scope == "remote":
+            self.remote.require_approved(found)
+            return self.remote.load(found, self.profile)
         installed = self._installed_files(found)
         return load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
 
@@ -291,6 +309,10 @@ class Shelf:
         if not self.settings.enabled:
             raise SkillsDisabled
         catalog = self.catalog
+        if self.remote is not None and (remote := self._remote_skill(uri)) is not None:
+            self._require_allowed(remote)
+            self.remote.require_approved(remote)
+            return self.remote.read(uri, remote, self.profile, limit)
         try:
             skill, resource = read_resource(
                 uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files
@@ -300,6 +322,14 @@ class Shelf:
             raise
         self._require_allowed(skill)
         return resource
+
+    def _remote_skill(self, uri: str) -> CatalogSkill | None:
+        """Return the skill of an address if it is one of a live source."""
+        from skillshelf.catalog.load import parse_address, resolve
+
+        catalog, name = self.catalog, parse_address(uri).name
+        skill = resolve(catalog.skills, name=name, catalog=catalog, names=self.profile.collision_key)
+        return skill if skill.scope == "remote" else None
 
     def prompt(self) -> str:
         """Return the catalog text for a model."""
@@ -365,10 +395,15 @@ class Shelf:
             self, policy=policy, confirm=confirm, preload=preload, recording=recording, memory=memory, person=person
         )
 
-    def refresh(self) -> bool:
-        """Scan again and return True if anything changed since the last scan."""
+    def refresh(self, *, sources_after: float = 0.0) -> bool:
+        """Scan again and return True if anything changed since the last scan.
+
+        Live sources list their skills again, unless they did so less than `sources_after` seconds ago.
+        """
         before = self.catalog
         self.renew_policy()
+        if self.remote is not None:
+            self.remote.refresh(sources_after)
         self._catalog = self.scan()
         try:
             return before != self._catalog
@@ -387,6 +422,7 @@ def open_shelf(
     use_cache: bool = True,
     trust: Trust = "all",
     scorer: "Scorer | None" = None,
+    sources: "Sequence[Source]" = (),
 ) -> Shelf:
     """Open the shelf of a working directory. Nothing is read from the roots before the catalog is used.
 
@@ -394,6 +430,10 @@ def open_shelf(
     keys, replaces both configuration files. `use_cache=False` ignores the cache and keeps no search index. `trust`
     decides whose skills are visible to a model: `all`, `ask` (those of trusted folders) or `user`. `scorer` adds its
     scores to every search.
+
+    `sources` add skills that are not on this disk, with the scope `remote`. They are asked what they offer now and by
+    `refresh`, and for a file when it is used. No `trust` covers them: a model is told of such a skill once the user
+    approved exactly its files from that source. Raise ConfigurationError for a profile that has no such skills.
     """
     if trust not in get_args(Trust):
         raise ConfigurationError(f"trust is one of {', '.join(get_args(Trust))}, not {trust!r}")
@@ -406,7 +446,19 @@ def open_shelf(
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
     if settings.odd_allow and chosen.rule_names == "kebab-case":
         raise ConfigurationError(settings.odd_allow[0])
-    return Shelf(environment, chosen, settings, trust, use_cache=use_cache, scorer=scorer)
+    remote = _remote_skills(sources, environment, chosen) if sources else None
+    return Shelf(environment, chosen, settings, trust, use_cache=use_cache, scorer=scorer, remote=remote)
+
+
+def _remote_skills(sources: "Sequence[Source]", environment: Environment, profile: Profile) -> "RemoteSkills":
+    """Return the skills of live sources, as they list them now."""
+    from skillshelf.catalog.remote import RemoteSkills
+
+    if profile.live_sources == "refused":
+        raise ConfigurationError(f"the profile {profile.name} knows no scope for skills of live sources")
+    remote = RemoteSkills(tuple(sources), environment)
+    remote.refresh()
+    return remote
 
 
 def replay(

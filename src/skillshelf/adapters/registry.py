@@ -334,7 +334,7 @@ class LoaderBackedShelf(Shelf):
             self._loader.scan()
         return has_changed
 
-    def refresh(self) -> bool:
+    def refresh(self, *, sources_after: float = 0.0) -> bool:
         """Let the loader scan again; return True if anything changed."""
         return self._loader.refresh_if_stale()
 
@@ -392,12 +392,12 @@ class RegistryBackedShelf(Shelf):
         self._base.renew_policy()
         return super().renew_policy()
 
-    def refresh(self) -> bool:
+    def refresh(self, *, sources_after: float = 0.0) -> bool:
         """Update the registry from the shelf below; return True if the catalog has changed."""
         before = self.catalog
         if self._discovers:
             known = {skill.path for skill in self._base.catalog.skills}
-            self._base.refresh()
+            self._base.refresh(sources_after=sources_after)
             found = {skill.skill_file_path: skill for skill in skills_of(self._base)}
             # Only skills that came from the shelf below are removed; others were registered by the program.
             for skill in self._registry.all_skills:

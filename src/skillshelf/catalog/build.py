@@ -404,7 +404,7 @@ SELECTIONS: Mapping[Literal["before-collisions", "after-collisions"], Selection]
 # Order --------------------------------------------------------------------------------------------
 
 
-def order_key(profile: Profile, roots: Sequence[Root]) -> Callable[[CatalogSkill], Any]:
+def order_key(profile: Profile, roots: Sequence[Root | RootReport]) -> Callable[[CatalogSkill], Any]:
     """Return the sort key of the profile; scopes come in the order of their first roots."""
     fields = attrgetter(*profile.order)
     if "scope" not in profile.order:

@@ -226,9 +226,10 @@ def required_by(system: SystemPolicy, name: str, path: str, real_path: str, real
 def _tree_of(real_dir: str) -> Callable[[], str | None]:
     def tree() -> str | None:
         # Imported here: only a rule that names files needs their digest.
+        from skillshelf.catalog.source import is_remote, tree_named_in
         from skillshelf.catalog.tree import skill_tree
 
-        return skill_tree(real_dir).digest
+        return tree_named_in(real_dir) if is_remote(real_dir) else skill_tree(real_dir).digest
 
     return tree
 

@@ -69,7 +69,9 @@ class HeldBack(NamedTuple):
 
 def held_back(catalog: Catalog, settings: Settings, folder: str) -> HeldBack:
     """Return what is held back from models in a catalog of these settings; `folder` is the one to trust."""
-    hidden = [skill.hidden_by for skill in catalog.skills if skill.hidden == "untrusted"]
+    # To trust the folder changes nothing for skills of live sources.
+    untrusted = [skill for skill in catalog.skills if skill.hidden == "untrusted" and skill.scope != "remote"]
+    hidden = [skill.hidden_by for skill in untrusted]
     above = tuple(by for by in hidden if by is not None and is_kept_untrusted(by))
     return _held_back(catalog, settings, folder, len(hidden) - len(above))._replace(from_above=above)
 

@@ -9,6 +9,7 @@ from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body, parse, parse_options
 from skillshelf.catalog.packed import skills_at, skills_named
 from skillshelf.catalog.rules import check, placed
+from skillshelf.catalog.source import SOURCE_SCHEME
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
@@ -49,6 +50,7 @@ __all__ = [
     "SkillFolder",
     "digest_of",
     "list_files",
+    "listing_of",
     "load",
     "loaded_from",
     "loaded_locked",
@@ -286,7 +288,8 @@ def _skill_file(path: str, cwd: str) -> str | None:
     """Return the absolute path of the SKILL.md that a path names; None if no file can have that path."""
     if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
         return None
-    wanted = os.path.normpath(os.path.join(cwd, path))
+    # An address of a live source is no path on a disk.
+    wanted = path if path.startswith(SOURCE_SCHEME) else os.path.normpath(os.path.join(cwd, path))
     return wanted if os.path.basename(wanted) == SKILL_FILE else os.path.join(wanted, SKILL_FILE)
 
 
@@ -448,10 +451,11 @@ def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Lis
             found, complete = here.files(LISTED_ENTRIES)
     except OSError:
         return Listing((), 0, True)
-    return _listing(found, complete=complete, most=most, most_bytes=most_bytes)
+    return listing_of(found, most=most, most_bytes=most_bytes, complete=complete)
 
 
-def _listing(found: Iterable[str], *, complete: bool, most: int, most_bytes: int | None) -> Listing:
+def listing_of(found: Iterable[str], *, most: int, most_bytes: int | None, complete: bool = True) -> Listing:
+    """Return these files of a skill as a listing, without its SKILL.md."""
     paths = sorted((path for path in found if path != SKILL_FILE), key=files.path_bytes)
     kept: list[str] = []
     used = 0
@@ -568,7 +572,7 @@ def loaded_locked(skill: CatalogSkill, installed: "LockedFiles", profile: Profil
         raise SkillFileNotFound(skill.path)
     if len(found.data) > SKILL_FILE_BYTES:
         raise LimitExceeded(f"{skill.path} has {len(found.data)} bytes; at most {SKILL_FILE_BYTES} are read")
-    listing = _listing(installed.contents, complete=True, most=profile.listed_files, most_bytes=profile.listed_bytes)
+    listing = listing_of(installed.contents, complete=True, most=profile.listed_files, most_bytes=profile.listed_bytes)
     has = (any(path.startswith(f"{name}/") for path in installed.contents) for name in _RESOURCE_FOLDERS)
     loaded = loaded_from(skill, found.data, found.mtime_ns, profile, folder=SkillFolder(listing, *has))
     if installed.extra:
@@ -583,6 +587,10 @@ def loaded_from(
 ) -> LoadedSkill:
     """Return the skill with these bytes as its SKILL.md, checked again; its folder is looked at unless it is given."""
     fields = _recheck(skill, data, profile)
+    is_remote = skill.scope == "remote"
+    if is_remote:
+        # A source neither grants nor narrows the use of tools.
+        fields = {key: value for key, value in fields.items() if key != "allowed-tools"}
     try:
         content = data.decode("utf-8-sig")
         text = body(data).decode("utf-8")
@@ -603,7 +611,7 @@ def loaded_from(
         has_scripts=has[0],
         has_references=has[1],
         has_assets=has[2],
-        warnings=() if (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
+        warnings=() if is_remote or (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
         frontmatter=fields,
         mtime_ns=mtime_ns,
     )

@@ -6,7 +6,35 @@ from typing import Any, Protocol
 from skillshelf.core.limits import SOURCE_ENTRIES, SOURCE_SECONDS, TREE_BYTES, TREE_FILES
 from skillshelf.core.records import NamedTuple
 
-__all__ = ["ExecutableFile", "InstallableSource", "Source", "SourceEntry", "SourceIdentity", "SourceLimits"]
+__all__ = [
+    "NOWHERE",
+    "SOURCE_SCHEME",
+    "ExecutableFile",
+    "InstallableSource",
+    "Source",
+    "SourceEntry",
+    "SourceIdentity",
+    "SourceLimits",
+    "is_remote",
+    "tree_named_in",
+]
+
+SOURCE_SCHEME = "source://"
+"""The beginning of the path of a skill that a live source offers: `source://LABEL/NAME/SKILL.md`."""
+
+NOWHERE = "/dev/null/"
+"""The beginning of the real path of such a skill: nothing can lie below a file, so no disk answers for a source."""
+
+
+def is_remote(path: str) -> bool:
+    """Return whether a path, or a real path, is that of a skill of a live source."""
+    return path.startswith((SOURCE_SCHEME, NOWHERE))
+
+
+def tree_named_in(real_dir: str) -> str | None:
+    """Return the tree that the real folder of a remote skill is named after; None if its source says none."""
+    tree = real_dir.rpartition("/")[2]
+    return tree if tree.startswith("sha256:") else None
 
 
 class ExecutableFile(bytes):
@@ -16,7 +44,8 @@ class ExecutableFile(bytes):
 class SourceEntry(NamedTuple):
     """A skill that a source offers; `tree` is the digest of all its files where the source says it.
 
-    `path` is the folder of the skill inside the source, empty at its root.
+    `path` is the folder of the skill inside the source, empty at its root. `manifest` is the text whose SHA-256 the
+    tree is (`catalog.tree.manifest_of`): with it each file can be checked, and so be fetched, by itself.
     """
 
     name: str
@@ -24,6 +53,7 @@ class SourceEntry(NamedTuple):
     frontmatter: Mapping[str, Any]
     tree: str | None = None
     path: str = ""
+    manifest: str | None = None
 
 
 class SourceLimits(NamedTuple):

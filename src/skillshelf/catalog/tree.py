@@ -25,6 +25,7 @@ __all__ = [
     "covered_entries",
     "manifest_of",
     "name_problem",
+    "parse_manifest",
     "skill_tree",
     "tree_digest",
     "tree_of",
@@ -90,6 +91,23 @@ def manifest_of(listed: Mapping[str, TreeFile]) -> str:
         for path, file in sorted(listed.items(), key=lambda entry: files.path_bytes(entry[0]))
     ]
     return "".join([_FIRST_LINE, *lines])
+
+
+def parse_manifest(text: str) -> dict[str, TreeFile] | None:
+    """Return the files that a manifest lists; None unless the text is exactly what `manifest_of` writes of them."""
+    listed = {}
+    for line in text.removeprefix(_FIRST_LINE).split("\n")[:-1]:
+        mode, _, rest = line.partition(" ")
+        size, _, rest = rest.partition(" ")
+        digest, _, path = rest.partition(" ")
+        is_number = size.isascii() and size.isdecimal() and len(size) < 16
+        if not is_number or len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            return None
+        listed[path] = TreeFile(int(size), digest, mode == "x")
+    try:
+        return listed if name_problem(listed) is None and manifest_of(listed) == text else None
+    except UnicodeEncodeError:
+        return None
 
 
 def tree_digest(listed: Mapping[str, TreeFile]) -> str:

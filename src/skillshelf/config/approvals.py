@@ -23,6 +23,7 @@ __all__ = [
     "add_approval",
     "approvals_path",
     "is_approved",
+    "is_origin_approved",
     "read_approvals",
     "remove_approvals",
 ]
@@ -85,18 +86,24 @@ def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str, 
     return any(one.path in paths and (one.tool, one.tree) == (tool, tree) for one in approvals)
 
 
+def is_origin_approved(approvals: Sequence[Approval], tool: str, origin: str, tree: str) -> bool:
+    """Return whether a tool is approved for this tree as it comes from an origin, at no place of its own."""
+    return any((one.tool, one.path, one.origin, one.tree) == (tool, None, origin, tree) for one in approvals)
+
+
 def add_approval(
     environment: Environment, tool: str, name: str, path: str | None, tree: str, *, origin: str | None = None
 ) -> bool:
     """Approve a tool for the SKILL.md at a real path with this tree; return whether that is new.
 
-    Without a path the tree is approved wherever we put it; `origin` is the source that it was installed from.
+    Without a path the tree is approved wherever we put it, and as it comes from `origin`: the source that it was
+    installed from, or the label of a live source.
     """
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     new = Approval(tool, name, path, tree, origin, at)
 
     def change(before: list[Approval]) -> list[Approval]:
-        known = [one for one in before if (one.tool, one.path, one.tree) == (tool, path, tree)]
+        known = [one for one in before if one._replace(at=at, name=name) == new]
         return before if known else [*before, new]
 
     return bool(_change(environment, change))

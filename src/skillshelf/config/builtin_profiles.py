@@ -106,6 +106,7 @@ _CODELIA = Profile(
     mentions="dollar",
     remembered_as="approval-and-rule",
     rule_names="kebab-case",
+    live_sources="refused",
 )
 
 _SWIFTAGENT = Profile(

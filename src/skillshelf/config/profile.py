@@ -338,6 +338,8 @@ class Profile(NamedTuple):
     remembered_as: Literal["approval", "approval-and-rule"] = "approval"
     # The names that an allow rule may hold
     rule_names: Literal["any", "kebab-case"] = "any"
+    # Skills of sources that a program passes to `open_shelf`
+    live_sources: Literal["allowed", "refused"] = "allowed"
 
 
 def scopes_of(profile: Profile) -> list[str]:

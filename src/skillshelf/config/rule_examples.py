@@ -319,6 +319,13 @@ EXAMPLES: dict[str, RuleExample] = {
     "policy-required": RuleExample(
         "the system policy requires a skill that is not there", "the skill that it requires is there", "place"
     ),
+    # A live source
+    "source-failed": RuleExample(
+        "a source that lists a skill without a description", "a source whose every skill has one", "place"
+    ),
+    "source-note": RuleExample(
+        "a server that lists a skill without the digests of its files", "a server that lists them all", "place"
+    ),
     # Ourselves
     "lock-changed": RuleExample(
         "one byte of `scripts/fill.py` is another than in the tree that `skillshelf.lock` names",

@@ -829,6 +829,20 @@ RULES: dict[str, Rule] = {
         "Install the skill, or take away what hides it.",
         fixed=True,
     ),
+    # A live source
+    "source-failed": Rule(
+        "reject",
+        "A source that a program opened does not answer, or offers something that cannot be accepted.",
+        "What a source says is untrusted: its names, sizes and digests are checked before anything of it is used.",
+        "Correct the source, or leave it out of `open_shelf(sources=[...])`.",
+        fixed=True,
+    ),
+    "source-note": Rule(
+        "warn",
+        "A source that a program opened has a remark about what it offers.",
+        "It left something out, or offers it in an old form.",
+        "Tell whoever runs the source, if you miss a skill.",
+    ),
     # Locks
     "lock-changed": Rule(
         "reject",

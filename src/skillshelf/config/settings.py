@@ -25,6 +25,7 @@ __all__ = [
     "SWITCHES",
     "CheckLevel",
     "CheckSeverity",
+    "McpServer",
     "OnOff",
     "Settings",
     "SettingsFile",
@@ -64,6 +65,14 @@ class SettingsFile(NamedTuple):
     deny: tuple[PermissionRule, ...] = ()
     narrows: tuple[str, ...] = ()
     problem: str = ""
+
+
+class McpServer(NamedTuple):
+    """An MCP server that the user names: an address, or a command and the variables that it gets."""
+
+    url: str | None = None
+    command: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
 
 
 class Wish(NamedTuple):
@@ -113,6 +122,7 @@ class Settings(NamedTuple):
     journal_max_age_days: int | None = None
     journal_keep: int | None = None
     profiles: Mapping[str, Profile] = {}
+    mcp_servers: Mapping[str, McpServer] = {}
     warnings: tuple[Diagnostic, ...] = ()
     odd_allow: tuple[str, ...] = ()
     """A sentence on each `permissions.allow` with a name that is not kebab-case, for profiles that refuse it."""
@@ -413,9 +423,11 @@ KEYS: Mapping[str, tuple[str, str]] = {
 }
 """Every key of a configuration file, with its setting and its type.
 
-`check.rules.RULE`, `profiles.NAME` and the tables `[[install]]` come besides.
+`check.rules.RULE`, `mcp.servers.LABEL`, `profiles.NAME` and the tables `[[install]]` come besides.
 """
 
+_MCP_SERVERS = "mcp.servers."
+_WHOLE_TABLES = ("profiles.", _MCP_SERVERS)
 _CHECK = "check."
 _CHECK_RULES = "check.rules."
 
@@ -429,7 +441,7 @@ _SPELLINGS = {
 _OF_A_STRANGER = ("permissions.deny", "skills.ignored", "skills.disabled")
 """The keys that count in the file of an untrusted project, for its own skills."""
 
-_USER_ONLY = ("trust", "hosts", "journal")
+_USER_ONLY = ("trust", "hosts", "journal", "mcp")
 """The keys and tables that count in the user's own file only."""
 
 _INSTALL = "install"
@@ -447,6 +459,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
     warnings = list(settings.warnings)
     sources: dict[str, bool] = {}
     custom: dict[str, Any] = {}
+    servers: dict[str, McpServer] = {}
     said: dict[str, Any] = {}
     rules: dict[str, CheckSeverity] = {}
     for key, value in _flatten(file.table):
@@ -457,6 +470,8 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
             warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
             custom[key.removeprefix("profiles.")] = value
+        elif key.startswith(_MCP_SERVERS):
+            servers[key.removeprefix(_MCP_SERVERS)] = _mcp_server(file, key, value)
         elif key.startswith(_CHECK_RULES):
             rules[key.removeprefix(_CHECK_RULES)] = _rule_severity(file, key, value)
         else:
@@ -482,6 +497,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
         check_rules={**settings.check_rules, **rules},
         sources={**settings.sources, **sources},
         profiles=profiles,
+        mcp_servers={**settings.mcp_servers, **servers},
         warnings=tuple(warnings),
         files=(*settings.files, _settings_file(file, owner, {**said, "sources": sources}, settings, custom)),
     )
@@ -668,11 +684,11 @@ def _from_file(setting: str, values: tuple[Any, ...], path: str, environment: En
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return a table as dotted snake_case keys; a custom profile stays one value."""
+    """Return a table as dotted snake_case keys; a custom profile and a server stay one value each."""
     flat: list[tuple[str, Any]] = []
     for key, value in table.items():
-        dotted = prefix + _snake_case(key) if prefix != "profiles." else prefix + key
-        if isinstance(value, dict) and prefix != "profiles.":
+        dotted = prefix + key if prefix in _WHOLE_TABLES else prefix + _snake_case(key)
+        if isinstance(value, dict) and prefix not in _WHOLE_TABLES:
             flat.extend(_flatten(value, dotted + "."))
         else:
             flat.append((_SPELLINGS.get(dotted, dotted), value))
@@ -739,6 +755,32 @@ def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
         return parse_rule(entry)
     except InvalidRule as error:
         raise _wrong(file, key, str(error)) from None
+
+
+_SERVER_LABEL = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+_VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
+
+
+def _mcp_server(file: _File, key: str, value: Any) -> McpServer:
+    """Return a server that the user names; it has an address or a command."""
+    from skillshelf.core.validation import validate
+
+    if not _SERVER_LABEL.match(key.removeprefix(_MCP_SERVERS)):
+        raise _wrong(file, key, "has a label that is not up to 64 letters, digits, `.`, `_` and `-`")
+    if not isinstance(value, dict):
+        raise _wrong(file, key, "must be a table")
+    kinds: dict[str, Any] = {"url": str, "command": list[str], "env": list[str]}
+    if unknown := [member for member in value if member not in kinds]:
+        raise _wrong(file, f"{key}.{unknown[0]}", f"is not a key of a server (known: {', '.join(kinds)})")
+    for member, given in value.items():
+        if wrong := validate(given, kinds[member], f"{key}.{member}"):
+            raise _wrong(file, wrong.path, wrong.problem)
+    url, command, env = value.get("url"), value.get("command", []), value.get("env", [])
+    if (url is None) == (not command):
+        raise _wrong(file, key, "must have either a `url` or a `command`")
+    if any("\0" in text for text in (url or "", *command)) or not all(map(_VARIABLE.match, env)):
+        raise _wrong(file, key, "must not hold a NUL character, and `env` holds names of variables")
+    return McpServer(url, tuple(command), tuple(env))
 
 
 def _custom_profiles(file: _File, tables: Mapping[str, Any], known: Mapping[str, Profile]) -> dict[str, Profile]:

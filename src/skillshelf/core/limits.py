@@ -60,6 +60,8 @@ __all__ = [
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "LOCK_BYTES",
+    "MCP_ANSWER_BYTES",
+    "MCP_PAGES",
     "NAMES_IN_SCHEMA",
     "NETRC_BYTES",
     "OCI_MANIFEST_BYTES",
@@ -79,6 +81,7 @@ __all__ = [
     "QUERY_CHARS",
     "QUERY_TERMS",
     "RECORDS_BYTES",
+    "REMOTE_BYTES",
     "REPOSITORY_FOLDERS",
     "REQUESTS_AT_ONCE",
     "REQUESTS_WAITING",
@@ -120,6 +123,8 @@ __all__ = [
     "SKILL_FILE_BYTES",
     "SOURCE_ENTRIES",
     "SOURCE_INDEX_BYTES",
+    "SOURCE_LABEL_CHARS",
+    "SOURCE_REST_SECONDS",
     "SOURCE_SECONDS",
     "SOURCE_WHOLE_SECONDS",
     "STRAY_FOLDERS",
@@ -261,6 +266,20 @@ SOURCE_ENTRIES = 4096
 SOURCE_SECONDS = 10.0
 """Time for one request to a source of skills."""
 
+MCP_PAGES = 256
+"""Pages of a list of skills that are asked for at one MCP server."""
+
+MCP_ANSWER_BYTES = 32 * 1024 * 1024
+"""Bytes of one answer of an MCP server; the text of a file takes more than the file."""
+
+SOURCE_LABEL_CHARS = 512
+"""Characters of the label of a live source."""
+
+SOURCE_REST_SECONDS = 60.0
+"""Time in which a server that reads the disk again does not ask live sources again."""
+
+REMOTE_BYTES = 64 * 1024 * 1024
+"""Bytes of files of live sources that one shelf holds in memory."""
 SOURCE_INDEX_BYTES = 8 * 1024 * 1024
 """Largest index of a site that is read."""
 

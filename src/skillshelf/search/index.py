@@ -161,6 +161,9 @@ def _indexed_text(skill: CatalogSkill, weights: Weights) -> IndexedTerms:
 
 def _body(skill: CatalogSkill) -> str:
     """Return the text after the frontmatter; empty if the file is gone or a load would refuse it."""
+    if skill.scope == "remote":
+        # Nothing is fetched before a load; such a skill is found by its name and description.
+        return ""
     try:
         data = read_skill(skill, limit=SKILL_FILE_BYTES).data
     except (IsADirectoryError, ResourceNotFound, PathEscape, LimitExceeded):

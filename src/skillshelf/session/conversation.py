@@ -33,7 +33,7 @@ from skillshelf.errors import (
     SkillsDisabled,
     kind_of,
 )
-from skillshelf.session.effects import Effects, ShelfProtocol, real_effects
+from skillshelf.session.effects import Effects, ShelfProtocol, effects_of
 from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps, PermissionStep
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
@@ -136,7 +136,7 @@ class Conversation:
         self.warnings: list[Diagnostic] = []
         self.proposals: tuple[Proposal, ...] = ()
         self.recorder = open_recorder(recording, self.explain, shelf.settings)
-        self.effects = self.recorder.taped(effects or real_effects(shelf.environment))
+        self.effects = self.recorder.taped(effects or effects_of(shelf))
         self.permissions = Permissions(
             policy,
             confirm,

@@ -23,6 +23,7 @@ from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
     from skillshelf.catalog.locked_files import LockedFiles
+    from skillshelf.catalog.remote import RemoteSkills
     from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
     from skillshelf.search.query import SearchReport
@@ -32,6 +33,7 @@ __all__ = [
     "Effects",
     "RuleNotWritten",
     "ShelfProtocol",
+    "effects_of",
     "find_script",
     "load_now",
     "read_now",
@@ -92,8 +94,8 @@ class ShelfProtocol(Protocol):
     def prompt(self) -> str:
         """Return the catalog text for a model."""
 
-    def refresh(self) -> bool:
-        """Scan again and return True if anything changed."""
+    def refresh(self, *, sources_after: float = 0.0) -> bool:
+        """Scan again and return True if anything changed; live sources rest for some seconds."""
 
 
 class RuleNotWritten(SkillError):
@@ -145,6 +147,38 @@ def real_effects(of: Environment | None = None) -> Effects:
         approvals=_approvals,
         remember=_remember,
         require_not_changed=lambda name: require_not_changed(name, environment),
+    )
+
+
+def effects_of(shelf: ShelfProtocol) -> Effects:
+    """Return the effects of a shelf: those of this machine, and of the live sources that it has."""
+    remote: RemoteSkills | None = getattr(shelf, "remote", None)
+    local = real_effects(shelf.environment)
+    return local if remote is None else _with_sources(local, remote)
+
+
+def _with_sources(local: Effects, remote: "RemoteSkills") -> Effects:
+    """Return effects that ask the sources for whatever is about a skill of theirs."""
+    from skillshelf.catalog.source import is_remote
+
+    def approvals(environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> "Sequence[Approval]":
+        theirs = [skill for skill in skills if is_remote(skill.path)]
+        ours = [skill for skill in skills if not is_remote(skill.path)]
+        return [*local.approvals(environment, tool, ours), *(remote.approvals(tool, theirs) if theirs else ())]
+
+    def folder(skill_dir: str) -> str:
+        return remote.script_folder(skill_dir) if is_remote(skill_dir) else skill_dir
+
+    return local._replace(
+        load=lambda skill, profile: (remote if is_remote(skill.path) else local).load(skill, profile),
+        real_path=lambda path: path if is_remote(path) else local.real_path(path),
+        read=lambda uri, skill, profile, limit: (
+            remote.read(uri, skill, profile, limit) if is_remote(skill.path) else local.read(uri, skill, profile, limit)
+        ),
+        find_script=lambda skill_dir, script: local.find_script(folder(skill_dir), script),
+        run=lambda skill_dir, *given, **named: local.run(folder(skill_dir), *given, **named),
+        tree=lambda skill: remote.tree(skill) if is_remote(skill.path) else local.tree(skill),
+        approvals=approvals,
     )
 
 
@@ -254,7 +288,11 @@ def _trees_of_ours(environment: Environment, skills: Sequence[CatalogSkill]) -> 
 def _remember(environment: Environment, answer: Answer) -> None:
     from skillshelf.config.approvals import add_approval
 
-    add_approval(environment, answer.tool, answer.skill.name, answer.skill.real_path, answer.tree)
+    skill = answer.skill
+    is_from_source = skill.scope == "remote"
+    # A skill of a live source has no place: the approval is for these files from that source.
+    path, origin = (None, skill.source) if is_from_source else (skill.real_path, None)
+    add_approval(environment, answer.tool, skill.name, path, answer.tree, origin=origin)
     if answer.rule is not None:
         from skillshelf.config.settings_edit import add_rule
 

@@ -329,7 +329,7 @@ class KeptShelf:
         """Return False: the system policy is the recorded one."""
         return False
 
-    def refresh(self) -> bool:
+    def refresh(self, *, sources_after: float = 0.0) -> bool:
         """Take the catalog that was recorded at this place, if there is one."""
         digest = self._upcoming()
         if digest is None:

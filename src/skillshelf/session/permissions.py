@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from skillshelf.catalog.build_context import hidden_by_author
+from skillshelf.catalog.source import is_remote
 from skillshelf.catalog.tree import PROBLEMS, SkillTree
 from skillshelf.config.permission_rules import (
     LOAD_TOOLS,
@@ -18,11 +19,11 @@ from skillshelf.config.profile import Profile
 from skillshelf.config.system_policy import is_banned, is_from_above, is_kept_untrusted, is_without_lock
 from skillshelf.core.environment import Environment
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import TRUST_FOR_MODELS, trust_command
+from skillshelf.core.text import TRUST_FOR_MODELS, trust_command, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
 from skillshelf.session.effects import Answer, Effects, RuleNotWritten
-from skillshelf.session.policy import Confirm, Decision, Policy, decide, rule_without_effect
+from skillshelf.session.policy import ASKED_ALWAYS, Confirm, Decision, Policy, decide, rule_without_effect
 from skillshelf.session.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -113,12 +114,25 @@ class Permissions:
         return decision
 
     def _by_rules(self, tool: str, skill: RuleSubject | None) -> Decision:
-        names = self._names(tool)
+        decision = self._decided(self.policy, tool, skill)
+        if skill is None or not is_remote(skill.path) or decision.verdict == "deny":
+            return decision
+        # No policy, no name and no place stands for an approval of these files, and an approved text may not yet run.
+        policy = self.policy._replace(name="default") if self.policy.name == "full-auto" else self.policy
+        trusted = skill.trusted and tool != "skill_run"
+        decision = self._decided(
+            policy, tool, skill._replace(trusted=trusted, real_path=skill.path, real_dir=skill.path)
+        )
+        if decision.verdict != "confirm":
+            return decision
+        return decision._replace(reason=ASKED_ALWAYS.get(tool, _NOT_APPROVED))
+
+    def _decided(self, policy: Policy, tool: str, skill: RuleSubject | None) -> Decision:
         return decide(
-            self.policy,
+            policy,
             tool,
             skill,
-            other_names=names[1:],
+            other_names=self._names(tool)[1:],
             names_elsewhere=_OTHER_NAMES.get(tool, ()),
             names_of_hosts=_NAMES_OF_HOSTS.get(tool, ()),
         )
@@ -271,7 +285,8 @@ class Permissions:
         if self.confirm is None:
             return _Answered(Decision("deny", None, _NOBODY.format(reason)), "nobody", _digest(script))
         try:
-            answer = self.confirm(tool, skill.name, _about(asked, script, tree))
+            about = _about(asked, script, tree)
+            answer = self.confirm(tool, skill.name, _with_origin(about, skill, tree))
         except SkillError:
             raise
         except Exception as error:
@@ -366,6 +381,7 @@ NOT_ASKED = "not-asked"
 NOT_REMEMBERED = "not-remembered"
 NO_RULE = "rule-not-written"
 SESSION_ONLY = "the answer holds for this session only: "
+_NOT_APPROVED = "the user has not approved this version of a skill that is not on this machine"
 _NOBODY = "{}, and there is no way to ask the user"
 
 
@@ -441,6 +457,14 @@ def _about(reason: str, script: "Script | None", tree: SkillTree) -> str:
     return f"{text} (an answer to remember is for every script of this skill, as its files are now: {tree.digest})"
 
 
+def _with_origin(text: str, skill: CatalogSkill, tree: SkillTree) -> str:
+    """Return a question with the live source of a skill, and the files that it is about."""
+    if not is_remote(skill.path):
+        return text
+    count = f", {tree.files} files with {tree.size} bytes" if tree.files else ""
+    return f"{text}; it comes from {visible(skill.source)}: {tree.digest}{count}"
+
+
 def _no_tree(tree: SkillTree) -> str:
     return PROBLEMS[tree.problem] if tree.problem else "its files cannot be read"
 
@@ -449,6 +473,8 @@ def _how_to_allow(script: str | None, skill: CatalogSkill | None, by: "By") -> s
     """Return a way to allow a call that was denied only because it was not confirmed."""
     if skill is None or by not in ("nobody", "user"):
         return ""
+    if is_remote(skill.path):
+        return f"; the user of this program can approve it, as {skill.source} offers it"
     if not skill.trusted:
         return f". To allow all skills of this project: {TRUST_FOR_MODELS}"
     if script is None:

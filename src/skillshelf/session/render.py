@@ -212,11 +212,21 @@ class _Form(NamedTuple):
     trim: Callable[[str], str] = str.strip
 
 
+def _origin(loaded: LoadedSkill) -> str:
+    """Return the attribute that names the live source of a skill; empty for one on this disk."""
+    return f' origin="{attribute(loaded.skill.source)}"' if loaded.skill.scope == "remote" else ""
+
+
+def _origin_line(loaded: LoadedSkill) -> str:
+    """Return the same as a line of text."""
+    return f"Origin: {fold(for_model(loaded.skill.source))}\n\n" if loaded.skill.scope == "remote" else ""
+
+
 def _skill_content(context: _FrameContext, body: str) -> str:
     loaded = context.loaded
     head = (
         f'<skill_content name="{attribute(loaded.skill.name)}" directory="{path_text(loaded.skill.dir)}" '
-        f'digest="{loaded.digest}">'
+        f'digest="{loaded.digest}"{_origin(loaded)}>'
     )
     truncated = "true" if context.truncated else "false"
     lines = [
@@ -237,7 +247,7 @@ def _skill_context(context: _FrameContext, body: str) -> str:
     loaded = context.loaded
     folder = loaded.skill.dir
     lines = [
-        f'<skill_context name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}">',
+        f'<skill_context name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}"{_origin(loaded)}>',
         body,
         "",
         f"Base directory: file://{quote(folder)}/",
@@ -253,6 +263,7 @@ def _skill_context(context: _FrameContext, body: str) -> str:
 
 def _skill_activated(context: _FrameContext, body: str) -> str:
     loaded = context.loaded
+    body = _origin_line(loaded) + body
     return activated(loaded.skill.name, body, loaded.has_scripts, loaded.has_references, loaded.has_assets)
 
 
@@ -267,12 +278,14 @@ def activated(name: str, instructions: str, has_scripts: bool, has_references: b
 
 def base_directory(loaded: LoadedSkill, root: str) -> str:
     """Return the folder of a skill in the one spelling of a response envelope: from the root of the project."""
-    return os.path.relpath(loaded.skill.dir, root)
+    # A skill of a live source has an address, and no folder.
+    return loaded.skill.dir if loaded.skill.scope == "remote" else os.path.relpath(loaded.skill.dir, root)
 
 
 def _base_directory(context: _FrameContext, body: str) -> str:
     """Return the content of a response envelope."""
-    return f"Base directory for this skill: {base_directory(context.loaded, context.root)}\n\n{body}"
+    origin = _origin_line(context.loaded)
+    return f"Base directory for this skill: {base_directory(context.loaded, context.root)}\n\n{origin}{body}"
 
 
 def _without_last_line_end(text: str) -> str:
@@ -284,7 +297,7 @@ FORMS: Mapping[LoadForm, _Form] = {
     "skill-context": _Form(_skill_context, "skill_context", _without_last_line_end),
     "skill-activated": _Form(_skill_activated),
     "envelope": _Form(_base_directory),
-    "raw": _Form(lambda context, body: body, trim=str),
+    "raw": _Form(lambda context, body: _origin_line(context.loaded) + body, trim=str),
 }
 
 
@@ -354,7 +367,7 @@ def _size(text: str) -> int:
 
 def as_follow_up(loaded: LoadedSkill, arguments: str) -> Rendered:
     """Return the message of a `/skill:` command in profiles where the arguments are a line of their own."""
-    lines = [loaded.body.strip(), "", "---", "", f"Skill: {loaded.skill.path}"]
+    lines = [_origin_line(loaded) + loaded.body.strip(), "", "---", "", f"Skill: {loaded.skill.path}"]
     return Rendered("\n".join([*lines, *([f"User: {arguments.strip()}"] if arguments.strip() else [])]))
 
 
@@ -365,7 +378,7 @@ def render_preloaded(skills: list[LoadedSkill]) -> Rendered:
     for loaded in skills:
         inner, more = _sealed(loaded, loaded.content, "preloaded_skills", "skill")
         warnings += more
-        lines += [f'<skill name="{attribute(loaded.skill.name)}">', inner.rstrip("\n"), "</skill>"]
+        lines += [f'<skill name="{attribute(loaded.skill.name)}"{_origin(loaded)}>', inner.rstrip("\n"), "</skill>"]
     return Rendered("\n".join([*lines, "</preloaded_skills>"]), warnings)
 
 

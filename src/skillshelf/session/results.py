@@ -189,8 +189,11 @@ def _tree_of(loaded: LoadedSkill) -> dict[str, str | None]:
     """Return the members about the tree of a skill; no digest where it cannot be read."""
     if loaded.tree is not None:
         return {"tree": loaded.tree}
+    from skillshelf.catalog.source import is_remote, tree_named_in
     from skillshelf.catalog.tree import skill_tree
 
+    if is_remote(loaded.skill.path):
+        return {"tree": tree_named_in(loaded.skill.real_dir)}
     try:
         tree = skill_tree(loaded.skill.real_dir)
     except SkillError:

@@ -15,7 +15,7 @@ from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Profile
 from skillshelf.config.system_policy import is_banned, is_outdated, trust_refusal
 from skillshelf.core import files
-from skillshelf.core.limits import RESOURCE_BYTES
+from skillshelf.core.limits import RESOURCE_BYTES, SOURCE_REST_SECONDS
 from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, PermissionDenied, SkillError
@@ -654,7 +654,7 @@ class Session:
         variable = self.profile.refresh_env
         word = self.shelf.environment.env.get(variable, "true") if variable else "true"
         if self.profile.refresh == "on-call" and is_true_variable(word) and not self._conversation.recorder.closed:
-            self.shelf.refresh()
+            self.shelf.refresh(sources_after=SOURCE_REST_SECONDS)
             self._conversation.record_catalog()
 
     def _failure(self, error: SkillError) -> ToolResult:

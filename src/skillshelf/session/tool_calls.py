@@ -8,11 +8,12 @@ from skillshelf.catalog.held_back import held_back
 from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.packed import skills_at
 from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.catalog.source import SOURCE_SCHEME, is_remote
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.config.system_policy import is_kept_untrusted
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import TRUST_FOR_MODELS, path_text
+from skillshelf.core.text import TRUST_FOR_MODELS, path_text, visible_for_model
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
 from skillshelf.session.entries import ENTRIES
@@ -65,6 +66,12 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
 def resource_text(conversation: Conversation, resource: "Resource", ref: str) -> str:
     """Return a file as a model gets it."""
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
+    if is_remote(resource.path):
+        # Imported here: it takes as long as starting Python.
+        from urllib.parse import unquote
+
+        label = resource.path.removeprefix(SOURCE_SCHEME).partition("/")[0]
+        note = f"[origin: {visible_for_model(unquote(label))}]\n{note}"
     is_skill = bool(skills_at(conversation.skills, resource.path))
     rest = "; the whole text: skill_load with offset=0" if is_skill else ""
     return note + cut_result(resource.content, ref, conversation.profile, rest)
@@ -89,7 +96,7 @@ def found_skills(conversation: Conversation, report: "SearchReport") -> ToolResu
 
 def search_skills(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
     """Return the skills visible to the model that match a query."""
-    scopes = scopes_of(conversation.profile)
+    scopes = list(getattr(conversation.shelf, "scopes", scopes_of(conversation.profile)))
     if scope not in (None, *scopes):
         raise ConfigurationError(f"unknown scope (known: {', '.join(scopes)})")
     conversation.permissions.require("skill_search", None)
@@ -100,7 +107,7 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
 
 
 def _hidden_sentence(conversation: Conversation) -> str:
-    untrusted = [skill for skill in conversation.skills if skill.hidden == "untrusted"]
+    untrusted = [s for s in conversation.skills if s.hidden == "untrusted" and s.scope != "remote"]
     count = sum(not is_kept_untrusted(skill.hidden_by) for skill in untrusted)
     subject = "1 skill of this project is" if count == 1 else f"{count} skills of this project are"
     hidden = [f"{subject} hidden until the user trusts the folder: {TRUST_FOR_MODELS}"] if count else []

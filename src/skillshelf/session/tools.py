@@ -153,7 +153,8 @@ def _schema(name: ToolName, profile: Profile, usable: Sequence[CatalogSkill] | N
     for key, parameter in parameters.items():
         properties[key] = {**_TYPES[parameter.kind], "description": parameter.description}
         if key == "scope":
-            properties[key]["enum"] = list(scopes_of(profile))
+            remote = ["remote"] if any(skill.scope == "remote" for skill in usable or ()) else []
+            properties[key]["enum"] = [*scopes_of(profile), *remote]
     names = sorted({shown_text(skill.name, profile) for skill in usable or ()})
     for key in ("name", "skillName"):
         if usable is not None and key in properties and len(names) <= NAMES_IN_SCHEMA:

@@ -10,6 +10,7 @@ from typing import Any
 from skillshelf.catalog.held_back import HeldBack
 from skillshelf.catalog.load import parse_address
 from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.core.limits import SOURCE_REST_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
@@ -96,7 +97,7 @@ class PublishedSkills:
 
     def _read_disk(self) -> None:
         self._refreshed = time.monotonic()
-        self._has_changed |= self.shelf.refresh()
+        self._has_changed |= self.shelf.refresh(sources_after=SOURCE_REST_SECONDS)
 
     def _refresh_after(self, seconds: float) -> None:
         if time.monotonic() - self._refreshed >= seconds:

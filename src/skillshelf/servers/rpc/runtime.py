@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from skillshelf.session.tools import ToolError
 from skillshelf.shelf import Shelf, open_shelf
 
 if TYPE_CHECKING:
+    from skillshelf.catalog.source import Source
     from skillshelf.journal.events import Event
     from skillshelf.journal.otlp import EventExporter
     from skillshelf.journal.parts import Rotation
@@ -45,6 +46,7 @@ class Options(NamedTuple):
     keep: bool = False
     rotate: "Rotation | None" = None
     otlp: "EventExporter | None" = None
+    sources: "Sequence[Source]" = ()
 
 
 class ClientCallbacks(NamedTuple):
@@ -121,9 +123,11 @@ class Runtime:
         return os.path.abspath(os.path.join(self.options.cwd, path))
 
     def _open_shelf(self, cwd: str, profile: str | None) -> Shelf:
-        _, _, home, config, use_cache, trust, *_ = self.options
+        _, _, home, config, use_cache, trust, *_, sources = self.options
         try:
-            shelf = open_shelf(cwd, profile, home=home, config=config, use_cache=use_cache, trust=trust)
+            shelf = open_shelf(
+                cwd, profile, home=home, config=config, use_cache=use_cache, trust=trust, sources=sources
+            )
         except SkillDirectoryNotFound as error:
             raise ConfigurationError(f"cwd must be an existing folder: {error.path}") from None
         if line := shelf.held_back.for_user():
