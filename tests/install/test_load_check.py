@@ -135,6 +135,26 @@ def test_a_real_mcp_server_refuses(changed: Machine) -> None:
 
 
 @pytest.mark.slow
+def test_a_server_that_watches_follows_a_lock(machine: Machine) -> None:
+    mcps = pytest.importorskip("support.mcps")
+    folder = install(machine.home, "deploy")
+    lock, entry = machine.home / ".config/skillshelf/skillshelf.lock", locked_entry(folder)
+
+    async def follow() -> None:
+        async with mcps.client_of(machine, watching=True) as client:
+            for tree, expected in ((entry.tree, 1), (f"sha256:{'0' * 64}", 0), (entry.tree, 1)):
+                write_lock(lock, {"deploy": entry._replace(tree=tree)})
+                while len(list(filter(is_deploy, (await mcps.ask(client, "resources/list"))["resources"]))) != expected:
+                    await mcps.anyio.sleep(0.05)
+
+    mcps.run(follow)
+
+
+def is_deploy(resource: dict[str, Any]) -> bool:
+    return bool(resource["uri"] == "skill://deploy/SKILL.md")
+
+
+@pytest.mark.slow
 def test_a_real_rpc_server_refuses(changed: Machine) -> None:
     with rpc_process(changed, "--trust") as client:
         session = client.open()
