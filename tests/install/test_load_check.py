@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -15,9 +16,11 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf.adapters.json_tools import anthropic_result, openai_result
+from skillshelf.catalog.packed import PackedSkills
 from skillshelf.catalog.source import ExecutableFile
 from skillshelf.catalog.store import Store
 from skillshelf.config.approvals import is_approved
+from skillshelf.core.limits import CACHE_FROM, SETTLED_NS
 from skillshelf.errors import PermissionDenied, ResourceNotFound, SkillChanged
 from skillshelf.journal.events import SkillLoaded, SkillRead, SkillWarning, ToolStdout
 
@@ -132,6 +135,26 @@ def test_a_real_mcp_server_refuses(changed: Machine) -> None:
                         assert result.structured_content["error"]["code"] == "changed"
 
     mcps.run(ask)
+
+
+@pytest.mark.slow
+def test_a_server_that_watches_follows_a_lock(machine: Machine) -> None:
+    mcps = pytest.importorskip("support.mcps")
+    folder = install(machine.home, "deploy")
+    lock, entry = machine.home / ".config/skillshelf/skillshelf.lock", locked_entry(folder)
+
+    async def follow() -> None:
+        async with mcps.client_of(machine, watching=True) as client:
+            for tree, expected in ((entry.tree, 1), (f"sha256:{'0' * 64}", 0), (entry.tree, 1)):
+                write_lock(lock, {"deploy": entry._replace(tree=tree)})
+                while len(list(filter(is_deploy, (await mcps.ask(client, "resources/list"))["resources"]))) != expected:
+                    await mcps.anyio.sleep(0.05)
+
+    mcps.run(follow)
+
+
+def is_deploy(resource: dict[str, Any]) -> bool:
+    return bool(resource["uri"] == "skill://deploy/SKILL.md")
 
 
 @pytest.mark.slow
@@ -515,3 +538,35 @@ def test_loaders_of_other_systems_refuse_a_changed_skill(machine: Machine, monke
     (folder / "references/a.md").write_text("other")
     with pytest.raises(SkillChanged):
         skillshelf.SkillLoader.load_full(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["link", "folder of links", "linked root"])
+def test_a_packed_catalog_knows_installed_skills_behind_links(machine: Machine, place: str) -> None:
+    store = Store(str(machine.home / ".local/share/skillshelf/store/1"))
+    tree = store.put({"SKILL.md": b"---\nname: deploy\ndescription: Deploys. Use when asked.\n---\nbody\n"})
+    root = machine.home / ".agents/skills"
+    if place == "linked root":
+        (machine.home / "elsewhere").mkdir()
+        root.parent.mkdir()
+        root.symlink_to(machine.home / "elsewhere")
+    for number in range(CACHE_FROM + 10):
+        write_skill(root, f"own-{number}")
+    link = root / ("group/deploy" if place == "folder of links" else "deploy")
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(store.path_of(tree))
+    write_lock(machine.home / ".config/skillshelf/skillshelf.lock", {})
+    time.sleep(SETTLED_NS / 1e9 + 0.1)
+
+    def hidden() -> dict[str, str | None]:
+        shelf = machine.shelf()
+        assert shelf.catalog.skills[0].name == "deploy"
+        return {skill.name: skill.hidden for skill in shelf.catalog.skills if skill.tree == tree}
+
+    assert hidden() == {"deploy": None}
+    assert isinstance(machine.shelf().catalog.skills, PackedSkills)
+    file = Path(store.path_of(tree)) / "more"
+    file.parent.chmod(0o755)
+    file.write_text("x")
+    assert hidden() == {"deploy": "changed"}
+    assert machine.run("list").stdout.count("changed") == 1

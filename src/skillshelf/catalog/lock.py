@@ -6,7 +6,7 @@ A lock that is not exactly what this version writes is refused with its line; it
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -274,6 +274,21 @@ class Locks:
         known = _generation_at(f"{data}/projects/{mark}/current", root)
         return name in known and known[name].tree == tree
 
+    def names_in(self, parent: str) -> Collection[str] | None:
+        """Return the names that folders directly in a real folder must have to be spoken of; None if any may be."""
+        if "/store/" in f"{parent}/":
+            return None
+        names: set[str] = set()
+        try:
+            if (path := self.project_lock(f"{parent}/.")) is not None:
+                names.update(self.skills_in(path))
+            if parent.endswith(f"/{INSTALLED}") and (own := user_lock_path(self._environment)) is not None:
+                names.update(self.skills_in(own))
+        except UnusableLock:
+            return None
+        copies = (os.path.split(path) for path in self._copies())
+        return names.union(name for above, name in copies if above == parent)
+
     def project_lock(self, folder: str) -> str | None:
         """Return the lock of the project that a real folder lies in: that of the repository, else the nearest."""
         parent = os.path.dirname(folder)
@@ -368,10 +383,11 @@ class Locks:
         return self._described(tree, folder, by=known.by)._replace(name=known.name, by=known.by, source=known.source)
 
     def _record_of(self, folder: str) -> Mapping[str, Any] | None:
+        return self._copies().get(folder)
+
+    def _copies(self) -> Mapping[str, Mapping[str, Any]]:
         state = user_state_folder(self._environment)
-        records = self._content(f"{state}/links.json", _copies_in) if state is not None else None
-        found = records.get(folder) if records else None
-        return found if isinstance(found, Mapping) else None
+        return (self._content(f"{state}/links.json", _copies_in) if state is not None else None) or {}
 
 
 def _copies_in(path: str) -> Mapping[str, Mapping[str, Any]]:

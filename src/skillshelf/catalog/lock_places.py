@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, user_config_path, user_data_folder
 
-__all__ = ["CHANGED", "EXTRA", "INSTALLED", "LOCK_FILE", "UNUSABLE", "may_be_locked", "user_lock_path"]
+__all__ = ["CHANGED", "EXTRA", "INSTALLED", "LOCK_FILE", "UNUSABLE", "lock_states", "may_be_locked", "user_lock_path"]
 
 LOCK_FILE = "skillshelf.lock"
 
@@ -27,6 +27,17 @@ def user_lock_path(environment: Environment) -> str | None:
     """Return the path of the user's own lock, whether or not it exists; None without a home folder."""
     path = user_config_path(environment._replace(config=None))
     return f"{os.path.dirname(path)}/{LOCK_FILE}" if path is not None else None
+
+
+def lock_states(environment: Environment, folders: Iterable[str]) -> dict[str, tuple[int, ...] | None]:
+    """Return what tells two states of every lock apart that may speak of skills below these real folders."""
+    own = user_lock_path(environment)
+    paths = {own} if own is not None else set()
+    for folder in folders:
+        while folder and f"{folder}/{LOCK_FILE}" not in paths:
+            paths.add(f"{folder}/{LOCK_FILE}")
+            folder = folder.rpartition("/")[0]
+    return {path: files.state_at(path) for path in paths}
 
 
 def may_be_locked(environment: Environment, folders: Iterable[str]) -> bool:

@@ -7,7 +7,7 @@ is now is told by the stamps of everything in it, as long as all of them have se
 import marshal
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from skillshelf.catalog.lock import LockedTree, Locks, UnusableLock
 from skillshelf.catalog.lock_places import CHANGED, EXTRA, UNUSABLE
@@ -41,7 +41,9 @@ def with_locks(
     required = lock_required(system)
     marked: dict[int, CatalogSkill] = {}
     warnings: list[Diagnostic] = []
-    for at, skill in enumerate(catalog.skills):
+    skills = catalog.skills
+    for at in range(len(skills)) if required is not None else _positions(skills, locks):
+        skill = skills[at]
         locked = locks.tree_of(skill.real_dir)
         if locked is not None:
             marked[at] = _marked(skill, locked, seen, environment, warnings)
@@ -58,6 +60,35 @@ def with_locks(
         warnings=(*catalog.warnings, *warnings) if warnings else catalog.warnings,
     )
     return result, marked
+
+
+def _positions(skills: Sequence[CatalogSkill], locks: Locks) -> Iterable[int]:
+    """Return the positions of the skills that may be installed; of a packed catalog no other is made."""
+    if not isinstance(skills, PackedSkills):
+        return range(len(skills))
+    try:
+        moved = frozenset(skills.moved())
+    except (EOFError, KeyError, TypeError, ValueError):
+        return range(len(skills))
+    names: dict[str, Collection[str] | None] = {}
+    found = []
+    for at, path in enumerate(skills.table.text("paths").split("\0")[1:-1]):
+        folder = path.rpartition("/")[0]
+        parent, _, name = folder.rpartition("/")
+        if parent not in names:
+            names[parent] = None if _is_moved(parent, moved) else locks.names_in(parent)
+        known = names[parent]
+        if known is None or name in known or folder in moved:
+            found.append(at)
+    return found
+
+
+def _is_moved(folder: str, moved: Collection[str]) -> bool:
+    while folder:
+        if folder in moved:
+            return True
+        folder = folder.rpartition("/")[0]
+    return False
 
 
 def _left_out(

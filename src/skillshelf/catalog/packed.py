@@ -179,6 +179,12 @@ class PackedSkills(_LazyRows[CatalogSkill]):
         self._made: dict[int, CatalogSkill] = {}
         self._replaced: Mapping[int, CatalogSkill] = {}
 
+    def moved(self) -> tuple[str, ...]:
+        """Return the paths below which a skill may really lie elsewhere: links that were followed, and linked roots."""
+        links = DiskState.decoded(self._file["state"]).links
+        roots = (root.path for root in self._roots if root.path != root.real_path)
+        return (*(path for path, _ in links), *roots)
+
     def replaced(self, others: Mapping[int, CatalogSkill]) -> "PackedSkills":
         """Return the same skills with others at some positions; names and paths stay."""
         from hashlib import blake2b

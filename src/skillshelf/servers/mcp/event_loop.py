@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 from watchfiles import awatch
 
+from skillshelf.catalog.lock_places import lock_states
 from skillshelf.core import files
 from skillshelf.core.limits import LISTED_ENTRIES, REQUEST_BYTES
 from skillshelf.core.records import NamedTuple
@@ -179,6 +180,7 @@ async def _watch(
 ) -> None:
     """Watch these folders until the set of folders changes."""
     skills = server.skills
+    locks = await anyio.to_thread.run_sync(lock_states, skills.shelf.environment, folders)
     changes = awatch(
         *folders,
         watch_filter=None,
@@ -190,8 +192,10 @@ async def _watch(
         stop_event=stop,
     )
     async for changed in changes:
+        # Locks lie above the watched folders, and decide what of them is published.
+        before, locks = locks, await anyio.to_thread.run_sync(lock_states, skills.shelf.environment, folders)
         # The first time even without a change: there may have been one between the last scan and the watch.
-        if changed or not skills.watched:
+        if changed or not skills.watched or before != locks:
             await _announce(server, {path for _, path in changed})
             skills.watched = True
         # A root may have been created, or a link to a skill elsewhere.
