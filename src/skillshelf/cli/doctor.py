@@ -429,7 +429,7 @@ def _locks(checkup: Checkup) -> Iterator[CheckResult]:
         if not found and files.kind_at(scope.lock_path) is not None:
             yield CheckResult("ok", "lock, wishes and generations can be read", scope.lock_path)
         if files.kind_at(pending := f"{scope.history}/pending.json") is not None and not found:
-            repair = partial(_finish, lambda environment, scope=scope: recover(scope, environment), checkup.environment)
+            repair = partial(_finish, partial(recover, scope), checkup.environment)
             yield CheckResult("problem", "a change of installed skills was interrupted", pending, None, repair)
 
 
