@@ -962,3 +962,74 @@ def test_every_failure_of_a_source_is_an_error_that_callers_may_catch(machine: M
     source.skills = {}
     with pytest.raises(SkillError, match="cafe has no skill brew"):
         shelf.load("brew")
+
+
+@pytest.mark.slow
+def test_a_site_with_an_index_is_a_live_source_too(machine: Machine) -> None:
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler
+
+    from support.loopback import serving
+
+    write_skill(machine.repo / ".agents/skills", "brew", TEXT.decode())
+    site = machine.base / "site"
+    published = machine.run("publish", "brew", "--site", str(site), "--yes")
+    assert published.returncode == 0, published.stdout + published.stderr
+    asked: list[str] = []
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            asked.append(self.path)
+
+    handler: Any = partial(Quiet, directory=str(site))
+    mine = machine.base / "mine"
+    mine.mkdir()
+    with serving(handler) as url:
+        source = skillshelf.live_source(url, cwd=mine, home=mine, env={}, allow_http=True)
+        shelf = skillshelf.open_shelf(mine, home=mine, env={}, sources=[source])
+        assert [skill.name for skill in shelf.catalog.skills] == ["brew"], shelf.catalog.errors
+        assert all(path.endswith("index.json") for path in asked)
+        confirm, questions = answers("remember")
+        result = shelf.session(confirm=confirm).call("skill_load", {"name": "brew"})
+        assert result.ok, result.text
+        assert f'origin="{source.label}"' in result.text
+        assert len(questions) == 1
+        shelf.refresh()
+        assert "Brew a good coffee" in shelf.prompt()
+
+
+def test_a_text_opens_a_shipped_source(machine: Machine) -> None:
+    with pytest.raises(ConfigurationError, match="no MCP server 'work'"):
+        skillshelf.live_source("mcp:work", cwd=machine.repo, home=machine.home, env={})
+    with pytest.raises(ConfigurationError):
+        skillshelf.live_source("what is this", cwd=machine.repo, home=machine.home, env={})
+    config = {"mcp": {"servers": {"work": {"url": "https://host/mcp"}}}}
+    assert skillshelf.live_source("mcp:work", home=machine.home, env={}, config=config).label == "mcp:work"
+
+
+def test_the_files_that_a_shelf_holds_in_memory_are_bounded(machine: Machine) -> None:
+    names = ["ale", "brew", "cocoa"]
+    skills = {
+        name: {"SKILL.md": f"---\nname: {name}\ndescription: Drink\n---\n".encode(), "x.bin": bytes(600)}
+        for name in names
+    }
+    base = machine.shelf()
+    remote = RemoteSkills([MemorySource("cafe", skills)], base.environment, held_bytes=1000)
+    remote.refresh()
+    shelf = skillshelf.Shelf(base.environment, base.profile, base.settings, "all", remote=remote)
+    session = shelf.session(confirm=lambda *_: True)
+    for name in (*names, "ale"):
+        assert session.call("skill_read", {"uri": f"skill://{name}/x.bin"}).ok
+    assert remote.bytes_held == 600
+
+
+def test_approvals_of_a_source_are_listed_and_taken_back_by_its_address(machine: Machine) -> None:
+    approve(machine)
+    approve(machine, origin="ca fe")
+    assert f"skill_load of brew (wherever it is installed, from cafe), {TREE}" in machine.run("trust", "--list").stdout
+    taken = machine.run("trust", "--remove", "source://cafe")
+    assert taken.stdout == "cafe: skill_load of brew is no longer approved\n"
+    assert [one.origin for one in read_approvals(machine.shelf().environment)] == ["ca fe"]
+    machine.run("trust", "--remove", "source://ca%20fe/brew")
+    assert read_approvals(machine.shelf().environment) == []
+    assert machine.run("trust", "--remove", "source://cafe/brew").stdout.endswith("nothing of it was approved\n")

@@ -8,13 +8,20 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
 
 from skillshelf.catalog.load import (
     SKILL_FILE,
 )
 from skillshelf.catalog.rules import description_of
-from skillshelf.catalog.source import NOWHERE, SOURCE_SCHEME, ExecutableFile, Source, SourceEntry, SourceLimits
+from skillshelf.catalog.source import (
+    NOWHERE,
+    SOURCE_SCHEME,
+    ExecutableFile,
+    Source,
+    SourceEntry,
+    SourceLimits,
+    source_address,
+)
 from skillshelf.catalog.tree import TreeFile, parse_manifest, tree_digest
 from skillshelf.core.limits import (
     FRONTMATTER_BYTES,
@@ -101,12 +108,8 @@ class LiveSource:
         self._call: BoundedCall[Any] | None = None
 
     @property
-    def quoted_label(self) -> str:
-        return quote(self.label, safe=_IN_LABEL)
-
-    @property
     def address(self) -> str:
-        return f"{SOURCE_SCHEME}{self.quoted_label}"
+        return source_address(self.label)
 
     def start(self, function: Callable[[], _Result], seconds: float) -> BoundedCall[_Result]:
         """Start a call after the one before; raise SourceUnreachable if that is late: a source gets one thread."""
@@ -119,9 +122,6 @@ class LiveSource:
 
     def call(self, function: Callable[[], _Result], seconds: float) -> _Result:
         return self.start(function, seconds).result(seconds)
-
-
-_IN_LABEL = ":@"
 
 
 def _label_of(source: Source, taken: Iterable[str]) -> tuple[str, str]:
@@ -165,7 +165,7 @@ class Offer:
         # The version that a file of was handed out; it stays what it was while somebody uses it.
         self.tree = entry.tree
         self.dir = f"{live.address}/{entry.name}"
-        self.real_dir = f"{NOWHERE}{live.quoted_label}/{entry.name}/{entry.tree or '-'}"
+        self.real_dir = f"{NOWHERE}{live.address.removeprefix(SOURCE_SCHEME)}/{entry.name}/{entry.tree or '-'}"
 
     @property
     def version(self) -> tuple[object, ...]:

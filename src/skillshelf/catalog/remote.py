@@ -77,15 +77,29 @@ _SHOWN_PROBLEMS = 3
 class RemoteSkills:
     """The skills of live sources, for one shelf. It is safe to use from several threads."""
 
-    def __init__(self, sources: Sequence[Source], environment: Environment, limits: SourceLimits | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        environment: Environment,
+        limits: SourceLimits | None = None,
+        *,
+        held_bytes: int = REMOTE_BYTES,
+    ) -> None:
         self._environment = environment
         self._limits = limits or SourceLimits()
+        self._held_bytes = held_bytes
         self._sources: list[LiveSource] = []
         for source in sources:
             self._sources.append(LiveSource(source, [live.label for live in self._sources if live.has_label]))
         self._offers: dict[str, Offer] = {}
         self._lock = threading.Lock()
         self._listed_at = 0.0
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of files that are held in memory now."""
+        with self._lock:
+            return sum(len(data) for offer in self._offers.values() for data in offer.contents.values())
 
     # Listing --------------------------------------------------------------------------------------
 
@@ -371,7 +385,7 @@ class RemoteSkills:
         total = 0
         for offer in reversed(list(self._offers.values())):
             total += sum(map(len, offer.contents.values()))
-            if total > REMOTE_BYTES and offer is not spared:
+            if total > self._held_bytes and offer is not spared:
                 offer.contents = {}
                 if offer.entry.tree is None:
                     # What is fetched next may be other files: they are asked about again.

@@ -16,6 +16,7 @@ __all__ = [
     "SourceIdentity",
     "SourceLimits",
     "is_remote",
+    "source_address",
     "tree_named_in",
 ]
 
@@ -29,6 +30,14 @@ NOWHERE = "/dev/null/"
 def is_remote(path: str) -> bool:
     """Return whether a path, or a real path, is that of a skill of a live source."""
     return path.startswith((SOURCE_SCHEME, NOWHERE))
+
+
+def source_address(label: str) -> str:
+    """Return the address of a live source, below which its skills have theirs."""
+    # Imported here: it takes as long as starting Python.
+    from urllib.parse import quote
+
+    return f"{SOURCE_SCHEME}{quote(label, safe=':@')}"
 
 
 def tree_named_in(real_dir: str) -> str | None:

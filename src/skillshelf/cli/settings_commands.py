@@ -225,6 +225,33 @@ def _take_back(environment: "Environment", path: str, *, dry_run: bool) -> "list
         return []
 
 
+def _take_back_remote(values: Values) -> int:
+    """Take back the approvals of a live source, or of one of its skills, by their address."""
+    from skillshelf.catalog.source import source_address
+    from skillshelf.config.approvals import approvals_path, read_approvals, remove_approvals
+    from skillshelf.core.text import visible
+
+    environment, address = environment_for(values), values["dir"]
+
+    def is_below(one: "Approval") -> bool:
+        whole = f"{source_address(one.origin or '')}/{one.name}/"
+        return one.path is None and one.origin is not None and whole.startswith(f"{address.rstrip('/')}/")
+
+    found = [one for one in read_approvals(environment) if is_below(one)]
+    if not values["dry_run"]:
+        remove_approvals(environment, is_below)
+    if values["json"]:
+        file = approvals_path(environment) or ""
+        write(as_json({"folder": address, "file": file, "changed": bool(found), "findings": []}))
+        return DONE
+    gone = "would no longer be" if values["dry_run"] else "is no longer"
+    for one in found:
+        write(visible(f"{one.origin}: {one.tool} of {one.name} {gone} approved") + "\n")
+    if not found:
+        write(visible(f"{address}: nothing of it was approved") + "\n")
+    return DONE
+
+
 def _list_trust(environment: "Environment", *, wants_json: bool) -> int:
     """Print the trusted folders, then the approvals; a file of approvals that cannot be used is named."""
     from skillshelf.config.approvals import UnusableApprovals, read_approvals
@@ -297,8 +324,8 @@ def trust(values: Values) -> int:
     from skillshelf.core.text import visible
 
     environment = environment_for(values)
-    if values["list"]:
-        return _list_trust(environment, wants_json=values["json"])
+    if values["list"] or (values["remove"] and (values["dir"] or "").startswith("source://")):
+        return _list_trust(environment, wants_json=values["json"]) if values["list"] else _take_back_remote(values)
     folder = os.path.abspath(os.path.join(environment.cwd, values["dir"] or "."))
     if not values["remove"]:
         _require_trustable(folder, environment)
@@ -316,9 +343,9 @@ def trust(values: Values) -> int:
     found = [] if known else _before_trust(values, folder).rows()
     path, changed = change_list(environment, "trust", "folders", change, dry_run=dry_run)
     taken_back = _take_back(environment, real(folder), dry_run=dry_run) if values["remove"] else []
-    for other in listed(environment, "trust", "folders") if values["remove"] and not dry_run else ():
-        if files.is_inside(real(folder), real(other)):
-            note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
+    still = listed(environment, "trust", "folders") if values["remove"] and not dry_run else []
+    for other in [other for other in still if files.is_inside(real(folder), real(other))]:
+        note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
     if values["json"]:
         form = {"folder": folder, "file": path, "changed": changed or bool(taken_back), "findings": found}
         write(as_json(form))
