@@ -110,7 +110,7 @@ class Shelf:
         from skillshelf.catalog.locked_catalog import with_locks
 
         last = self._last_locked
-        result, marked = with_locks(found, environment, self.cache, system)
+        result, marked = with_locks(found, environment, self.cache, system, approved=self.trust == "ask")
         if last is not None and last[0] is found and last[1].errors == result.errors and last[2] == marked:
             return last[1]
         self._last_locked = found, result, marked

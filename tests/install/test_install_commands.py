@@ -72,6 +72,24 @@ def test_add_puts_a_copy_into_the_project_and_writes_the_wish_and_the_lock(machi
     assert '[[install]]\nsource = "../up/pdf"\nname = "pdf"\n' in (machine.repo / "skillshelf.toml").read_text()
 
 
+def test_models_see_what_the_user_added_to_an_untrusted_project_as_long_as_it_is_that_tree(
+    machine: Machine, run: Run
+) -> None:
+    upstream(machine)
+    write_skill(machine.repo / ".agents/skills", "stranger")
+    add(run)
+    assert ("<name>pdf</name>" in run("prompt")[1], "<name>stranger</name>" in run("prompt")[1]) == (True, False)
+    assert run("show", "pdf")[0] == 0
+
+    # A clone with the same lock and the same bytes is a project of its own, in which nobody installed anything.
+    clone = machine.repo.parent / "clone"
+    shutil.copytree(machine.repo, clone, symlinks=True)
+    assert "<name>pdf</name>" not in run("prompt", cwd=clone)[1]
+
+    (installed(machine) / "SKILL.md").open("a").write("More.\n")
+    assert "<name>pdf</name>" not in run("prompt")[1]
+
+
 def test_a_dry_run_writes_nothing_at_all(machine: Machine, run: Run) -> None:
     upstream(machine, files=SCRIPT)
     before = everything(machine.base)

@@ -30,11 +30,12 @@ _OVERRIDDEN = (None, "untrusted", "disable-model-invocation", "no-description", 
 
 
 def with_locks(
-    catalog: Catalog, environment: Environment, cache: str | None, system: SystemPolicy
+    catalog: Catalog, environment: Environment, cache: str | None, system: SystemPolicy, *, approved: bool = False
 ) -> tuple[Catalog, Mapping[int, CatalogSkill]]:
     """Return the catalog with its installed skills marked, and these by their position.
 
-    `cache` is the folder in which the trees of folders are remembered with their stamps.
+    `cache` is the folder in which the trees of folders are remembered with their stamps. With `approved` a skill of an
+    untrusted project is not held back if this user installed it there, and so approved exactly these files.
     """
     locks = Locks(environment)
     seen = SeenFolders(cache, repr([root.path for root in catalog.roots]))
@@ -46,7 +47,9 @@ def with_locks(
         skill = skills[at]
         locked = locks.tree_of(skill.real_dir)
         if locked is not None:
-            marked[at] = _marked(skill, locked, seen, environment, warnings)
+            skill = _marked(skill, locked, seen, environment, warnings)
+            lifted = approved and skill.hidden == "untrusted" and _is_approved(skill, locks, environment)
+            marked[at] = skill._replace(hidden=None, hidden_by=None) if lifted else skill
         elif required is not None and skill.hidden in _OVERRIDDEN and skill.scope in _NEED_LOCK:
             marked[at] = skill._replace(hidden="denied", hidden_by=required)
     warnings += _left_out(catalog, marked, locks, seen, environment)
@@ -133,6 +136,19 @@ def _marked(
         message = f"{visible(known.folders[0])} is not part of the installed skill, and never listed, read or run"
         warnings.append(Diagnostic(skill.path, EXTRA, message))
     return skill
+
+
+def _is_approved(skill: CatalogSkill, locks: Locks, environment: Environment) -> bool:
+    """Return whether this user installed an intact skill where it lies, and so approved its files."""
+    if is_kept_untrusted(skill.hidden_by) or skill.tree is None or not locks.is_ours(skill.real_dir, skill.tree):
+        return False
+    from skillshelf.config.approvals import is_approved, read_approvals
+
+    try:
+        approvals = read_approvals(environment)
+    except SkillError:
+        return False
+    return is_approved(approvals, "skill_load", skill.real_path, skill.tree, ours=True)
 
 
 def _change(locked: LockedTree) -> str:

@@ -25,7 +25,7 @@ from skillshelf.cli.install_view import (
 )
 from skillshelf.core import files
 from skillshelf.core.console import as_json, can_ask, note, write
-from skillshelf.core.text import plural, trust_command, visible
+from skillshelf.core.text import plural, visible
 from skillshelf.errors import (
     DENIED,
     DONE,
@@ -79,8 +79,6 @@ def add(values: Values) -> int:
     if draft.entries and status == DONE and not run.dry_run and not values["json"]:
         name, scope = next(iter(draft.entries)), " --user" if values["user"] else ""
         note(f"to read it: skillshelf show {name}; to check it later: skillshelf verify{scope}")
-        if not run.is_trusted:
-            note(f"models that skillshelf serves see it once this folder is trusted: {trust_command(run.scope.root)}")
     return status
 
 
