@@ -123,7 +123,7 @@ def _random_option(random: random.Random, options: Sequence[Option]) -> list[str
     value = random.choice([*PLAIN, *DASHED] if random.random() < 0.2 else PLAIN)
     form = random.random()
     if form < 0.1:
-        return [option.name[: random.randint(3, len(option.name))]]
+        return [option.name[: random.randint(min(3, len(option.name)), len(option.name))]]
     if form < 0.2:
         return [option.name]
     if form < 0.3:

@@ -86,7 +86,7 @@ def test_models_see_what_the_user_added_to_an_untrusted_project_as_long_as_it_is
     shutil.copytree(machine.repo, clone, symlinks=True)
     assert "<name>pdf</name>" not in run("prompt", cwd=clone)[1]
 
-    (installed(machine) / "SKILL.md").open("a").write("More.\n")
+    (installed(machine) / "SKILL.md").write_bytes(b"---\nname: pdf\ndescription: Does others.\n---\n# Others\n")
     assert "<name>pdf</name>" not in run("prompt")[1]
 
 
