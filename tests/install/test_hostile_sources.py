@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import hostile_archives
 import pytest
 import test_hostile_repositories
@@ -12,7 +14,7 @@ from support.host_runs import Run
 from support.installs import everything, upstream
 from support.trees import Machine
 
-TABLES = {
+TABLES: dict[str, Sized] = {
     "archives": hostile_archives.HOSTILE,
     "sites": HOSTILE_SITES,
     "registries": HOSTILE_REGISTRIES,

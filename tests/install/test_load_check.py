@@ -24,7 +24,7 @@ from skillshelf.core.limits import CACHE_FROM, SETTLED_NS
 from skillshelf.errors import PermissionDenied, ResourceNotFound, SkillChanged
 from skillshelf.journal.events import SkillLoaded, SkillRead, SkillWarning, ToolStdout
 
-CASES = int(os.environ.get("SKILLSHELF_CHANGED_SKILLS", "100"))
+CASES = 100
 """Changed skills; each is asked for on every surface."""
 
 

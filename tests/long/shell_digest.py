@@ -22,12 +22,11 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from skillshelf.cli.main import main as skillshelf
 
-PAGE = REPOSITORY / "docs/reference/files.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/files.md"
 
 
 class Added(NamedTuple):
@@ -41,7 +40,9 @@ class Added(NamedTuple):
 
 def shell_line() -> str:
     """Return the command that the documentation gives, so that it is what is checked."""
-    found = re.search(r"^\{ echo skill-tree-v1;.*?sha256sum$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    found = re.search(
+        r"^\{ echo skill-tree-v1;.*?sha256sum$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
     assert found, f"{PAGE} does not give the line"
     return found[0]
 

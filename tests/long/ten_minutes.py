@@ -22,14 +22,15 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import NamedTuple
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "src")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.git_server import GitRepository, serving_git
 from support.host_programs import PROGRAMS, Question, end_on_signal, find_program, install
 from support.loopback import serving
 from support.prompt_server import PromptServer, prompt_server
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 AGENTS = ("claude-code", "codex")
 SKILLS = ("pdf", "review")
 SENTENCES = {
@@ -62,12 +63,22 @@ class Computer(NamedTuple):
 
     def run(self, *words: str, expect: int = 0) -> str:
         """Run the command, print what a person sees, and fail if the exit status is another one."""
-        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY / "src"), "COLUMNS": "110"}
+        env = {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(REPOSITORY / "src"),
+            "COLUMNS": "110",
+        }
         command = [sys.executable, "-P", "-m", "skillshelf", *words]
-        done = subprocess.run(command, cwd=self.project, env=env, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            command, cwd=self.project, env=env, capture_output=True, text=True, timeout=120, check=False
+        )
         base = str(self.home.parent)
         shown = (done.stdout + done.stderr).replace(base, "")
-        print(f"\n[{self.title}] $ skillshelf {' '.join(words).replace(base, '')}\n{shown}exit {done.returncode}", flush=True)
+        print(
+            f"\n[{self.title}] $ skillshelf {' '.join(words).replace(base, '')}\n{shown}exit {done.returncode}",
+            flush=True,
+        )
         assert done.returncode == expect, f"expected exit {expect}"
         return done.stdout
 
