@@ -189,6 +189,15 @@ def test_links_between_the_pages_lead_somewhere() -> None:
     assert dead == []
 
 
+def test_the_pages_give_one_shell_line_for_a_digest() -> None:
+    pages = ("docs/reference/files.md", "docs/install.md")
+    texts = [(REPOSITORY / page).read_text(encoding="utf-8") for page in pages]
+    lines = [re.findall(r"^\{ echo skill-tree-v1;.*?sha256sum$", text, re.DOTALL | re.MULTILINE) for text in texts]
+
+    assert len(lines[0]) == 1
+    assert lines[0] == lines[1]
+
+
 def test_pages_that_the_code_names_exist() -> None:
     named = {
         (path.name, page)

@@ -4,7 +4,7 @@ A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A co
 that begins with `$ ` is run, and its output follows it. A page runs its commands in the repository, each with an empty
 home folder. A page with `<!-- scratch -->` runs them one after the other in a new repository `~/shop`, a page with
 `<!-- scratch: FOLDER -->` in a copy of that folder. There `<!-- file: PATH -->` writes the block that follows it to a
-file, and `$ python`, `$ cat` and `$ ls` are allowed beside `$ skillshelf`.
+file, and `$ python`, `$ sh`, `$ cat`, `$ ls` and `$ rm` are allowed beside `$ skillshelf`.
 """
 
 import ast
@@ -79,7 +79,7 @@ def run_in_repository(words: list[str]) -> str:
 
 def run_in_scratch(words: list[str], home: Path) -> str:
     """Return the output of a command that runs in the scratch folder, without what differs from run to run."""
-    assert words[0] in ("skillshelf", "python", "cat", "ls"), words
+    assert words[0] in ("skillshelf", "python", "sh", "cat", "ls", "rm"), words
     text = _output(words, home / "shop", str(home)).replace(str(home), "~")
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z  [0-9a-f]{8}", "2026-11-16 09:30:00.000Z  7f3a9c1e", text)
     return _cut(re.sub(r"sum: [0-9a-f]{64}", "sum: 7f3a9c1e4b52…", text))

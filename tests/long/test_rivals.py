@@ -1,12 +1,13 @@
 """Exchange skills with the real programs of others: `npx skills` and `apm`, both of which are fetched from the network.
 
-They run only where `SKILLSHELF_REQUIRE` names them: `SKILLSHELF_REQUIRE=npx,apm python -m pytest tests/long`.
+They run only where `SKILLSHELF_REQUIRE` names them: `SKILLSHELF_REQUIRE=npx,apm python -m pytest -n 0 tests/long`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -43,7 +44,8 @@ def place(tmp_path: Path) -> Path:
         file = tmp_path / "author/multi" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    for folder in ("home", "repo/.git"):
+    (tmp_path / "author/multi/scripts/run.sh").chmod(0o755)
+    for folder in ("home", "home-of-another", "repo/.git"):
         (tmp_path / folder).mkdir(parents=True)
     return tmp_path
 
@@ -61,6 +63,21 @@ def skillshelf(place: Path, *words: str) -> str:
 
 def contents(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def locked_tree(project: Path) -> str:
+    return str(json.loads((project / "skillshelf.lock").read_text())["skills"]["multi"]["tree"])
+
+
+def imported_tree(place: Path, theirs: Path, file: str) -> str:
+    """Import what another program left in a project, in a fresh project with the same folders, and return the tree."""
+    back = theirs.parent / "back"
+    shutil.copytree(theirs, back, ignore=shutil.ignore_patterns(".agents", ".claude", "apm_modules", "skillshelf.*"))
+    (back / ".git").mkdir(exist_ok=True)
+    for words in (["trust", "."], ["import", file, "--yes"]):
+        run(sys.executable, "-m", "skillshelf", *words, cwd=back, home=place / "home-of-another")
+    assert contents(back / ".agents/skills/multi") == FILES
+    return locked_tree(back)
 
 
 @pytest.fixture
@@ -98,6 +115,7 @@ def test_npx_skills_restores_what_we_exported_and_we_import_what_it_locked(place
     assert contents(place / "other/.agents/skills/multi") == FILES
     after = json.loads((place / "other/skills-lock.json").read_text())
     assert after["skills"]["multi"]["computedHash"] == before["skills"]["multi"]["computedHash"]
+    assert imported_tree(place, place / "other", "skills-lock.json") == locked_tree(place / "repo")
 
 
 @pytest.fixture(scope="session")
@@ -109,12 +127,17 @@ def apm(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @needs_apm
-def test_apm_installs_what_we_exported(place: Path, apm: str) -> None:
+def test_apm_installs_what_we_exported_and_we_import_what_it_locked(place: Path, apm: str) -> None:
     (place / "author").rename(place / "repo/author")
     skillshelf(place, "add", "./author/multi", "--yes")
     skillshelf(place, "export", "--format", "apm", "-o", "out")
     (place / "repo/out/.claude").mkdir()
-    run(apm, "install", "--target", "claude", cwd=place / "repo/out", home=place / "home")
+    # Nothing is fetched: a proxy where nobody listens would make every connection fail.
+    nobody = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+    run(apm, "install", "--target", "claude", cwd=place / "repo/out", home=place / "home", env=nobody)
 
     found = contents(place / "repo/out/.claude/skills/multi")
     assert {path: found.get(path) for path in FILES} == FILES
+    for file in ("apm.yml", "apm.lock.yaml"):
+        assert (place / "repo/out" / file).exists()
+    assert imported_tree(place, place / "repo/out", "apm.lock.yaml") == locked_tree(place / "repo")
