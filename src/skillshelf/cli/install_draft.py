@@ -149,16 +149,21 @@ def _commit(run: InstallRun, draft: InstallDraft) -> "CommitResult":
         changes = [SkillChange(name, skill, wish) for name, (skill, wish) in draft.entries.items()]
         label = f"{draft.kind} {' '.join(draft.entries)}"
         result = commit(run.scope, run.environment, changes, label=label, force=draft.replaced)
-    for name, review in draft.reviews.items():
-        _approve(run, name, review.tree, draft.entries[name][0].source)
+    _approve(run, draft)
     return result
 
 
-def _approve(run: InstallRun, name: str, tree: str, origin: str) -> None:
-    from skillshelf.config.approvals import add_approval
+def _approve(run: InstallRun, draft: InstallDraft) -> None:
+    """Remember that the user agreed to the trees that were shown, wherever they are installed."""
+    from skillshelf.config.approvals import Approval, add_approvals
 
-    for tool in ("skill_load", "skill_read"):
-        add_approval(run.environment, tool, name, None, tree, origin=origin)
+    approved = [
+        Approval(tool, name, None, review.tree, draft.entries[name][0].source, "")
+        for name, review in draft.reviews.items()
+        for tool in ("skill_load", "skill_read")
+    ]
+    if approved:
+        add_approvals(run.environment, approved)
 
 
 def say_result(run: InstallRun, result: "CommitResult") -> int:
