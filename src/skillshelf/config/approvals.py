@@ -19,10 +19,12 @@ from skillshelf.errors import ConfigurationError
 __all__ = [
     "APPROVALS_VERSION",
     "Approval",
+    "ApprovedTree",
     "UnusableApprovals",
     "add_approval",
     "add_approvals",
     "approvals_path",
+    "approved_trees",
     "is_approved",
     "is_origin_approved",
     "read_approvals",
@@ -47,6 +49,9 @@ class Approval(NamedTuple):
     tree: str
     origin: str | None
     at: str
+
+
+ApprovedTree = tuple[str | None, str]
 
 
 class UnusableApprovals(UnusableState):
@@ -87,6 +92,11 @@ def _is_approval(entry: Any) -> bool:
     if type(entry) is dict and entry.keys() == _TYPES.keys():
         return all(type(entry[member]) in types for member, types in _TYPES.items())
     return not validate(entry, Approval, "approval")
+
+
+def approved_trees(approvals: Sequence[Approval], tool: str) -> frozenset[ApprovedTree]:
+    """Return what a tool is approved for: the real path of a SKILL.md, or None for wherever we put it, and a tree."""
+    return frozenset((one.path, one.tree) for one in approvals if one.tool == tool)
 
 
 def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str, *, ours: bool = False) -> bool:
