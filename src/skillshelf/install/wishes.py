@@ -64,13 +64,13 @@ def _is_for(wish: Wish, name: str, source: str, path: str) -> bool:
 
 def with_wishes(data: bytes, wishes: Sequence[Wish], path: str) -> bytes:
     """Return the bytes of a configuration file with exactly these wishes; raise a SkillError if that fails."""
+    before = wishes_in(data, path)
+    if list(before) == list(wishes):
+        return data
     import tomllib
 
     from tomlkit.exceptions import TOMLKitError
 
-    before = wishes_in(data, path)
-    if list(before) == list(wishes):
-        return data
     text = data.decode("utf-8")
     try:
         after = _edited(text, before, wishes)
