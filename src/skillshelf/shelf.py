@@ -251,7 +251,6 @@ class Shelf:
         A skill of a live source is fetched; raise PermissionDenied if the user has not approved it.
         """
         from skillshelf.catalog.load import load, loaded_locked, resolve
-        from skillshelf.session.effects import require_not_changed
 
         self._require_usable()
         if not self.settings.enabled:
@@ -267,7 +266,7 @@ class Shelf:
                 names=self.profile.collision_key,
             )
         except SkillNotFound as error:
-            require_not_changed(error.name, self.environment)
+            self._require_not_changed(error.name)
             raise
         self._require_allowed(found)
         if self.remote is not None and found.scope == "remote":
@@ -275,6 +274,12 @@ class Shelf:
             return self.remote.load(found, self.profile)
         installed = self._installed_files(found)
         return load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
+
+    def _require_not_changed(self, name: str) -> None:
+        """Raise SkillChanged if a name that nobody finds is that of an installed skill whose files were changed."""
+        from skillshelf.session.effects import require_not_changed
+
+        require_not_changed(name, self.environment)
 
     def _installed_files(self, skill: CatalogSkill) -> "LockedFiles | None":
         """Return the files of an installed skill, checked; None for any other; raise SkillChanged."""
@@ -303,7 +308,6 @@ class Shelf:
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """Read the file of a skill at an address `skill://name/path`; a link is followed if it stays in the skill."""
         from skillshelf.catalog.load import read_resource
-        from skillshelf.session.effects import require_not_changed
 
         self._require_usable()
         if not self.settings.enabled:
@@ -318,7 +322,7 @@ class Shelf:
                 uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files
             )
         except SkillNotFound as error:
-            require_not_changed(error.name, self.environment)
+            self._require_not_changed(error.name)
             raise
         self._require_allowed(skill)
         return resource

@@ -199,7 +199,7 @@ def test_a_frozen_install_from_a_warm_store_opens_no_socket(git: Git) -> None:
 def test_a_person_picks_sees_and_agrees(git: Git) -> None:
     git.commit(names=("pdf", "docx"))
     line = " ".join([*COMMAND, "add", git.source, "--allow-http"])
-    with terminal(100, 50) as screen:
+    with terminal(200, 50) as screen:
         screen.start(line, cwd=git.machine.repo, env={"HOME": str(git.machine.home)})
         screen.wait("1  docx", "2  pdf", "Which of them?")
         screen.keys("2", "Enter")
@@ -217,7 +217,7 @@ def test_a_person_in_a_strangers_folder_is_asked_before_the_first_connection(git
     shutil.rmtree(git.machine.repo / ".agents")
     shutil.rmtree(git.machine.home / ".local")
     line = " ".join([*COMMAND, "install", "--allow-http", "--yes"])
-    with terminal(100, 50) as screen:
+    with terminal(200, 50) as screen:
         screen.start(line, cwd=git.machine.repo, env={"HOME": str(git.machine.home)})
         screen.wait("pdf: from git+http", "is not trusted. Read 1 skill from there? [y/N]")
         screen.keys("n", "Enter")

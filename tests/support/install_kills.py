@@ -103,6 +103,7 @@ class Kills:
         self.seconds = time.monotonic() - began
         self.after = snapshot(self.place, kind)
         self.count = {"before": 0, "after": 0, "survived": 0}
+        self.said = ""
         assert self.before != self.after
 
     def _do(self, what: str) -> None:
@@ -126,7 +127,7 @@ class Kills:
     def by_strace(self, place: Path, call: str, number: int) -> bool:
         """Kill the process at the system call of a name and a number; return whether it came so far."""
         status = self._traced(place, call, f"signal=KILL:when={number}")
-        assert status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), f"the process failed: {status}"
+        assert status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), f"the process failed: {status}: {self.said}"
         return status != 0
 
     def by_failure(self, place: Path, call: str, number: int, error: str) -> bool:
@@ -143,6 +144,7 @@ class Kills:
             check=False,
             timeout=60,
         )
+        self.said = ended.stderr.decode("utf-8", "replace")
         return ended.returncode
 
     def at_random(self, place: Path, seconds: float) -> bool:

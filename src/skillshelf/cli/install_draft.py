@@ -143,18 +143,18 @@ def _finish(
 
 def _commit(run: InstallRun, draft: InstallDraft) -> "CommitResult":
     """Store the bytes that were shown, make them the installed ones by one commit, and remember what was approved."""
-    from skillshelf.install.transaction import SkillChange, commit
+    from skillshelf.install.transaction import SkillChange, commit, store_in_use
 
-    with slow_work("Storing"):
+    with slow_work("Storing"), store_in_use(run.environment):
         for name, contents in draft.contents.items():
             # Exactly what was shown: nothing is fetched again.
             if (tree := run.store.put(contents)) != draft.entries[name][0].tree:
                 raise SkillChanged(name, (tree,))
+        # First: a process that is killed in between must not leave a skill that nobody approved.
+        _approve(run, draft)
         changes = [SkillChange(name, skill, wish) for name, (skill, wish) in draft.entries.items()]
         label = f"{draft.kind} {' '.join(draft.entries)}"
-        result = commit(run.scope, run.environment, changes, label=label, force=draft.replaced)
-    _approve(run, draft)
-    return result
+        return commit(run.scope, run.environment, changes, label=label, force=draft.replaced)
 
 
 def _approve(run: InstallRun, draft: InstallDraft) -> None:
