@@ -1,7 +1,8 @@
-"""Measure `install --frozen` of 500 locked skills with a warm store: CPU seconds, and bare starts of Python.
+"""Measure commands on 500 locked skills: CPU seconds of the best run, and bare starts of Python.
 
-`python bench/install_frozen.py [COUNT]` prints one line for a project whose copies are gone, one for a project that is
-complete, and one for `verify`. The goal for the first is 1 s of CPU.
+`python bench/install_frozen.py [COUNT]` prints one line for `add` of all, for `install --frozen` with a warm store
+where the copies are gone (the goal is 1 s of CPU) and where they are there, for other commands, and for `add` of one
+skill more. File systems differ in what a new folder costs: set TMPDIR to measure another one.
 """
 
 import os
@@ -10,10 +11,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 SOURCE = str(Path(__file__).resolve().parent.parent / "src")
-RUNS = 3
+RUNS = 5
 
 
 def cpu_of(words: list[str], cwd: Path, home: Path) -> float:
@@ -26,10 +28,10 @@ def cpu_of(words: list[str], cwd: Path, home: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def write_skills(folder: Path, count: int) -> None:
+def write_skills(folder: Path, count: int, stem: str = "skill") -> None:
     """Write skills of three files each, about 3 KiB."""
     for number in range(count):
-        skill = folder / f"skill-{number:03}"
+        skill = folder / f"{stem}-{number:03}"
         (skill / "references").mkdir(parents=True)
         (skill / "scripts").mkdir()
         description = f"Does thing {number}. Use when thing {number} is asked for."
@@ -47,18 +49,25 @@ def main(count: int) -> None:
         home.mkdir()
         (repo / ".git").mkdir(parents=True)
         write_skills(base / "up", count)
-        cpu_of(["-m", "skillshelf", "add", "../up", "--skill", "*", "--yes"], repo, home)
-        bare = min(cpu_of(["-c", "pass"], repo, home) for _ in range(RUNS))
-        frozen = ["-m", "skillshelf", "install", "--frozen", "--offline", "--yes"]
-        gone = []
+        write_skills(base / "more", 1, "more")
+        cpu = partial(cpu_of, cwd=repo, home=home)
+        first = cpu(["-m", "skillshelf", "add", "../up", "--skill", "*", "--yes"])
+        bare = min(cpu(["-c", "pass"]) for _ in range(RUNS))
+        frozen = ["install", "--frozen", "--offline", "--yes"]
+        gone, one = [], []
         for _ in range(RUNS):
             shutil.rmtree(repo / ".agents")
-            gone.append(cpu_of(frozen, repo, home))
-        rows = {
-            f"install --frozen, {count} copies gone": min(gone),
-            f"install --frozen, {count} copies there": min(cpu_of(frozen, repo, home) for _ in range(RUNS)),
-            f"verify, {count} skills": min(cpu_of(["-m", "skillshelf", "verify"], repo, home) for _ in range(RUNS)),
-        }
+            gone.append(cpu(["-m", "skillshelf", *frozen]))
+        rows = {f"add, {count} skills": first, f"install --frozen, {count} copies gone": min(gone)}
+        others = {f"install --frozen, {count} copies there": frozen, f"list, {count} skills": ["list"]}
+        others |= {f"{word}, {count} skills": [word] for word in ("verify", "outdated")}
+        others[f"update, {count} skills"] = ["update", "--yes"]
+        for what, words in others.items():
+            rows[what] = min(cpu(["-m", "skillshelf", *words]) for _ in range(RUNS))
+        for _ in range(RUNS):
+            one.append(cpu(["-m", "skillshelf", "add", "../more/more-000", "--yes"]))
+            cpu(["-m", "skillshelf", "remove", "more-000", "--yes"])
+        rows[f"add, 1 skill to {count}"] = min(one)
         for what, seconds in rows.items():
             print(f"{what:<36} {seconds:6.3f} s CPU  {seconds / bare:6.1f} bare starts")
 

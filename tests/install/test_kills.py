@@ -50,6 +50,14 @@ def test_a_disk_that_fails_leaves_the_state_before_or_after(
     assert sum(kills.count.values()) == 2
 
 
+def test_a_kill_or_a_failure_at_the_one_flush_of_many_copies_undoes_all_of_them(tmp_path: Path) -> None:
+    _require_strace()
+    kills = Kills(tmp_path, "project", "many")
+    kills.run(partial(kills.by_strace, call="syncfs", number=1))
+    kills.run(partial(kills.by_failure, call="syncfs", number=1, error="EIO"))
+    assert kills.count == {"before": 2, "after": 0, "survived": 0}
+
+
 def _require_strace() -> None:
     if shutil.which("strace") is None:
         pytest.skip("needs strace: it is not installed")

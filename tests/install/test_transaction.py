@@ -22,7 +22,14 @@ from support.users import ordinary_user
 from skillshelf.catalog.lock import LockedSkill, read_lock
 from skillshelf.catalog.store import store_of
 from skillshelf.catalog.tree import skill_tree
-from skillshelf.config.approvals import add_approval, is_approved, read_approvals
+from skillshelf.config.approvals import (
+    Approval,
+    add_approval,
+    add_approvals,
+    approved_trees,
+    is_approved,
+    read_approvals,
+)
 from skillshelf.core.disk_writes import lock, open_to_append, remove_tree
 from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import GENERATIONS_KEPT
@@ -254,6 +261,20 @@ def test_a_tree_that_the_store_does_not_have_is_refused_before_anything_is_writt
     with pytest.raises(SourceNotFound, match="does not have"):
         commit(project.scope, project.environment, [SkillChange("pdf", locked)], label="add")
     assert everything(project.machine.base) == before
+
+
+def test_a_tree_that_is_damaged_in_the_store_is_refused_and_leaves_no_copy(project: Installer) -> None:
+    project.add("docx")
+    locked = project.locked("pdf")
+    path = Path(project.store.path_of(locked.tree)) / "SKILL.md"
+    path.chmod(0o644)
+    path.write_text("other")
+    before = everything(project.machine.repo)
+
+    with pytest.raises(SourceNotFound, match="has other files"):
+        commit(project.scope, project.environment, [SkillChange("pdf", locked)], label="add")
+    assert everything(project.machine.repo) == before
+    assert [*problems(project.machine.base, "project")] == []
 
 
 @pytest.mark.parametrize("place", ["repo", "repo/.agents", "home/.local"])
@@ -540,6 +561,16 @@ def test_gc_forgets_a_project_that_is_gone(project: Installer) -> None:
     assert not Path(project.scope.history).exists()
 
 
+def test_a_tree_with_folders_as_deep_as_a_path_can_be_is_stored_and_copied(project: Installer) -> None:
+    deep = {**contents("pdf", "one"), f"{'a/' * 200}end.md": b"deep"}
+    tree = project.store.put(deep)
+    locked = project.locked("pdf")._replace(tree=tree, files=len(deep), bytes=sum(map(len, deep.values())))
+
+    commit(project.scope, project.environment, [SkillChange("pdf", locked)], label="add")
+    assert project.store.read(tree) == deep
+    assert skill_tree(str(project.copy("pdf"))).digest == tree
+
+
 # Approvals ----------------------------------------------------------------------------------------
 
 
@@ -554,6 +585,19 @@ def test_an_installed_tree_is_approved_wherever_we_put_it(user: Installer) -> No
     assert not is_approved(approvals, "skill_load", "/anywhere/SKILL.md", tree)
     assert not is_approved(approvals, "skill_run", "/anywhere/SKILL.md", tree, ours=True)
     assert not is_approved(approvals, "skill_load", "/anywhere/SKILL.md", user.locked("pdf", "two").tree, ours=True)
+
+
+def test_many_approvals_are_one_change_that_returns_the_new_ones(user: Installer) -> None:
+    wanted = [Approval("skill_load", name, None, user.locked(name).tree, f"./{name}", "") for name in ("pdf", "docx")]
+
+    assert [one.name for one in add_approvals(user.environment, [wanted[0], wanted[0]])] == ["pdf"]
+    assert [one.name for one in add_approvals(user.environment, wanted)] == ["docx"]
+    assert add_approvals(user.environment, wanted) == []
+    approvals = read_approvals(user.environment)
+    assert [one._replace(at="") for one in approvals] == wanted
+    assert all(one.at for one in approvals)
+    assert approved_trees(approvals, "skill_load") == {(None, one.tree) for one in wanted}
+    assert approved_trees(approvals, "skill_run") == frozenset()
 
 
 # Many ---------------------------------------------------------------------------------------------

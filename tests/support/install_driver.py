@@ -1,10 +1,11 @@
 """Change installed skills in a process of its own, which tests kill: `install_driver.py FOLDER SCOPE WHAT [THROUGH]`.
 
 FOLDER holds `home` and `repo`, and for commands `src` with the skills to install. THROUGH is `functions` or `commands`.
-WHAT is `add`, `update`, `remove`, `rollback` or `recover`.
+WHAT is `add`, `many`, `update`, `remove`, `rollback` or `recover`; `many` are so many skills that they share a flush.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from skillshelf.catalog.lock import LockedSkill
@@ -18,6 +19,7 @@ from skillshelf.install.wishes import Wish
 
 HOSTS = ("claude-code", "codex")
 NAMES = ("pdf", "notes")
+MANY = tuple(f"skill-{number}" for number in range(9))
 
 
 def contents(name: str, version: str) -> dict[str, bytes]:
@@ -30,11 +32,11 @@ def contents(name: str, version: str) -> dict[str, bytes]:
     }
 
 
-def locked(name: str, version: str) -> LockedSkill:
+def locked(name: str, version: str, hosts: Sequence[str] = HOSTS) -> LockedSkill:
     """Return the entry of a version in the lock."""
     listed = listed_files(contents(name, version))
     size = sum(file.size for file in listed.values())
-    return LockedSkill(f"./{name}", "", None, None, None, tree_digest(listed), len(listed), size, list(HOSTS))
+    return LockedSkill(f"./{name}", "", None, None, None, tree_digest(listed), len(listed), size, list(hosts))
 
 
 def changes(version: str) -> list[SkillChange]:
@@ -44,9 +46,9 @@ def changes(version: str) -> list[SkillChange]:
 
 def write_sources(folder: str, version: str) -> None:
     """Write the folders that commands install skills from."""
-    for name in NAMES:
+    for name in (*NAMES, *MANY):
         for path, data in contents(name, version).items():
-            file = Path(folder, "src", name, path)
+            file = Path(folder, "src" if name in NAMES else "many", name, path)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
             file.chmod(0o755 if isinstance(data, ExecutableFile) else 0o644)
@@ -56,6 +58,7 @@ def command(folder: str, kind: str, what: str) -> list[str]:
     """Return the words of the command that does one thing."""
     words = {
         "add": ["add", f"{folder}/src", "--skill", ",".join(NAMES), "--host", ",".join(HOSTS)],
+        "many": ["add", f"{folder}/many", "--skill", "*"],
         "update": ["update"],
         "remove": ["remove", *NAMES],
         "rollback": ["rollback"],
@@ -81,6 +84,10 @@ def main(folder: str, kind: str, what: str, through: str = "functions") -> None:
         for name in NAMES:
             store_of(environment).put(contents(name, version))
         commit(scope, environment, changes(version), label=what)
+    elif what == "many":
+        for name in MANY:
+            store_of(environment).put(contents(name, "one"))
+        commit(scope, environment, [SkillChange(name, locked(name, "one", ())) for name in MANY], label=what)
     elif what == "remove":
         commit(scope, environment, [SkillChange(name, None) for name in NAMES], label="remove")
     elif what == "rollback":

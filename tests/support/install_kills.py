@@ -26,6 +26,7 @@ from support import install_driver
 
 STEPS: dict[str, tuple[str, ...]] = {
     "add": (),
+    "many": (),
     "update": ("add",),
     "remove": ("add",),
     "rollback": ("add", "update"),
@@ -33,7 +34,19 @@ STEPS: dict[str, tuple[str, ...]] = {
 """Each operation, and what is done before it."""
 
 SCOPES = ("project", "user")
-CALLS = ("rename", "renameat", "renameat2", "fsync", "write", "unlink", "unlinkat", "symlink", "mkdir", "mkdirat")
+CALLS = (
+    "rename",
+    "renameat",
+    "renameat2",
+    "fsync",
+    "syncfs",
+    "write",
+    "unlink",
+    "unlinkat",
+    "symlink",
+    "mkdir",
+    "mkdirat",
+)
 """The system calls at which a process is killed; strace counts each of them by itself."""
 
 

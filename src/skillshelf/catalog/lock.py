@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any
 
 from skillshelf.catalog.lock_places import INSTALLED, LOCK_FILE, user_lock_path
@@ -86,6 +87,12 @@ def read_lock(path: str) -> dict[str, LockedSkill] | None:
 
 def parse_lock(data: bytes, path: str) -> dict[str, LockedSkill]:
     """Return the skills of a lock by their names; `path` is named in errors."""
+    return dict(_parsed_lock(data, path))
+
+
+# A change of skills needs the lock several times: before, after, and in the generations of both.
+@lru_cache(maxsize=2)
+def _parsed_lock(data: bytes, path: str) -> dict[str, LockedSkill]:
     if (marker := _MARKER.search(data)) is not None:
         line = data.count(b"\n", 0, marker.start()) + 1
         raise UnusableLock(f"{path}: line {line}: a merge conflict is not resolved")
@@ -271,7 +278,9 @@ class Locks:
         if data is None:
             return False
         mark = sha256(files.path_bytes(root)).hexdigest()[:16]
-        known = _generation_at(f"{data}/projects/{mark}/current", root)
+        # The link is another one after every change, and the file behind it is never changed.
+        path = f"{data}/projects/{mark}/current"
+        known: Mapping[str, LockedSkill] = self._content(path, partial(_generation_at, root=root)) or {}
         return name in known and known[name].tree == tree
 
     def names_in(self, parent: str) -> Collection[str] | None:

@@ -7,7 +7,8 @@ is now is told by the stamps of everything in it, as long as all of them have se
 import marshal
 import time
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 
 from skillshelf.catalog.lock import LockedTree, Locks, UnusableLock
 from skillshelf.catalog.lock_places import CHANGED, EXTRA, UNUSABLE
@@ -22,6 +23,11 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import PermissionDenied, SkillError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from skillshelf.config.approvals import ApprovedTree
 
 __all__ = ["FolderDigests", "LockState", "SeenFolders", "is_intact", "lock_problems", "lock_state", "with_locks"]
 
@@ -39,6 +45,7 @@ def with_locks(
     """
     locks = Locks(environment)
     seen = SeenFolders(cache, repr([root.path for root in catalog.roots]))
+    trees = lru_cache(partial(_approved_trees, environment))
     required = lock_required(system)
     marked: dict[int, CatalogSkill] = {}
     warnings: list[Diagnostic] = []
@@ -48,7 +55,7 @@ def with_locks(
         locked = locks.tree_of(skill.real_dir)
         if locked is not None:
             skill = _marked(skill, locked, seen, environment, warnings)
-            lifted = approved and skill.hidden == "untrusted" and _is_approved(skill, locks, environment)
+            lifted = approved and skill.hidden == "untrusted" and _is_approved(skill, locks, trees)
             marked[at] = skill._replace(hidden=None, hidden_by=None) if lifted else skill
         elif required is not None and skill.hidden in _OVERRIDDEN and skill.scope in _NEED_LOCK:
             marked[at] = skill._replace(hidden="denied", hidden_by=required)
@@ -138,17 +145,21 @@ def _marked(
     return skill
 
 
-def _is_approved(skill: CatalogSkill, locks: Locks, environment: Environment) -> bool:
+def _is_approved(skill: CatalogSkill, locks: Locks, trees: "Callable[[], Collection[ApprovedTree]]") -> bool:
     """Return whether this user installed an intact skill where it lies, and so approved its files."""
     if is_kept_untrusted(skill.hidden_by) or skill.tree is None or not locks.is_ours(skill.real_dir, skill.tree):
         return False
-    from skillshelf.config.approvals import is_approved, read_approvals
+    return (None, skill.tree) in trees() or (skill.real_path, skill.tree) in trees()
+
+
+def _approved_trees(environment: Environment) -> "Collection[ApprovedTree]":
+    """Return the trees that may be loaded; read once for all skills, as there may be many of both."""
+    from skillshelf.config.approvals import approved_trees, read_approvals
 
     try:
-        approvals = read_approvals(environment)
+        return approved_trees(read_approvals(environment), "skill_load")
     except SkillError:
-        return False
-    return is_approved(approvals, "skill_load", skill.real_path, skill.tree, ours=True)
+        return ()
 
 
 def _change(locked: LockedTree) -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from skillshelf.catalog.source import ExecutableFile
-from skillshelf.catalog.tree import TreeFile, manifest_of, name_problem, skill_tree, tree_digest
+from skillshelf.catalog.tree import TREE_DEPTH, TreeFile, manifest_of, name_problem, tree_digest
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.disk_writes import remove_stored, store_folder
@@ -73,9 +73,10 @@ class Store:
     def is_intact(self, tree: str) -> bool:
         """Return whether a tree is there with exactly its files."""
         try:
-            return skill_tree(self.path_of(tree), without_git=False).digest == tree
+            self.read(tree)
         except SkillError:
             return False
+        return True
 
     def put(self, contents: Mapping[str, bytes]) -> str:
         """Store these files and return the digest of their tree; a damaged tree of that digest is replaced."""
@@ -90,15 +91,12 @@ class Store:
     def read(self, tree: str) -> dict[str, bytes]:
         """Return the files of a tree; raise SkillChanged if they are not exactly those of its digest."""
         path = self.path_of(tree)
-        contents: dict[str, bytes] = {}
         try:
             with files.Folder(path) as folder:
-                found = folder.tree(TREE_FILES + 1, without=())
-                for name, stamp in found.files.items():
-                    data, _, runnable = folder.read(name.split("/"), limit=stamp[2])
-                    contents[name] = ExecutableFile(data) if runnable else data
+                found = folder.contents(most=TREE_FILES, limit=TREE_BYTES, depth=TREE_DEPTH)
         except OSError as error:
             raise SkillChanged(path, (error.strerror or str(error),)) from None
+        contents = {path: ExecutableFile(one.data) if one.runnable else one.data for path, one in found.files.items()}
         if found.others or not found.complete or tree_digest(listed_files(contents)) != tree:
             raise SkillChanged(path, tuple(sorted({*contents, *found.others})))
         return contents

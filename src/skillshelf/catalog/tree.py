@@ -13,6 +13,7 @@ from errno import EBUSY
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.limits import LISTED_ENTRIES, TREE_BYTES, TREE_FILES
+from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import TreeProblem
 from skillshelf.errors import FileReadError, SkillDirectoryNotFound
@@ -20,6 +21,7 @@ from skillshelf.errors import FileReadError, SkillDirectoryNotFound
 __all__ = [
     "GIT",
     "PROBLEMS",
+    "TREE_DEPTH",
     "SkillTree",
     "TreeFile",
     "covered_entries",
@@ -47,6 +49,9 @@ GIT = ".git"
 _FIRST_LINE = "skill-tree-v1\n"
 _SEGMENT_BYTES = 255
 _PATH_BYTES = 1024
+TREE_DEPTH = _PATH_BYTES // 2
+"""Folders that lie in one another in a tree: a path of more than 1,024 bytes is a problem anyway."""
+
 _DEVICES = frozenset(
     [
         "con",
@@ -59,6 +64,8 @@ _DEVICES = frozenset(
     ]
 )
 _ATTEMPTS = 3
+# Nearly every name: it is the same in every normal form, and nothing but a device or `.git` can be wrong with it.
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_.\-]{0,199}[A-Za-z0-9_\-]")
 
 
 class TreeFile(NamedTuple):
@@ -134,6 +141,8 @@ def name_problem(paths: Iterable[str]) -> str | None:
 
 
 def _folded(path: str) -> str:
+    if path.isascii():
+        return path.lower()
     return unicodedata.normalize("NFKC", path).casefold()
 
 
@@ -146,6 +155,8 @@ def _is_portable(path: str) -> bool:
 
 
 def _is_portable_segment(name: str) -> bool:
+    if _PLAIN.fullmatch(name):
+        return name.lower() != GIT and name.partition(".")[0].lower() not in _DEVICES
     if name in ("", ".", "..") or len(name.encode("utf-8")) > _SEGMENT_BYTES or name[-1] in ". ":
         return False
     if _folded(name) == GIT or name.partition(".")[0].rstrip(" ").casefold() in _DEVICES:
@@ -203,10 +214,8 @@ def covered_entries(folder: files.Folder) -> files.Tree:
 def _entries(folder: files.Folder, *, bounded: bool, without_git: bool) -> tuple[files.Tree, bool]:
     """Return all entries but a `.git` at the top, and whether there is one."""
     git = without_git and folder.has(GIT)
-    # A path of more than 1,024 bytes is a problem anyway.
-    depth = _PATH_BYTES // 2
     most = LISTED_ENTRIES if bounded else sys.maxsize
-    return folder.tree(most, without=(), without_at_top=(GIT,) if git else (), depth=depth), git
+    return folder.tree(most, without=(), without_at_top=(GIT,) if git else (), depth=TREE_DEPTH), git
 
 
 def _problem(tree: files.Tree, *, bounded: bool) -> TreeProblem | None:

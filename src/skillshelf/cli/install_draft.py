@@ -1,6 +1,7 @@
 """Decide what a command of installing does, show it, ask, and carry it out whole or not at all."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from skillshelf.catalog.lock import LockedSkill
@@ -17,6 +18,7 @@ from skillshelf.cli.install_view import (
     review_view,
     slow_work,
 )
+from skillshelf.config.system_policy import require_permitted_tree
 from skillshelf.core.console import as_json, note, write
 from skillshelf.core.text import plural
 from skillshelf.errors import (
@@ -110,9 +112,11 @@ def carry_out(run: InstallRun, draft: InstallDraft, question: str, consent: "Con
 def _show(run: InstallRun, draft: InstallDraft) -> None:
     if run.values["json"]:
         return
+    seen_by = lru_cache(partial(_seen_by, run))
     for name, review in draft.reviews.items():
         if name not in draft.differences:
-            write(review_view(review, run.shown_folder(name), _seen_by(run, draft.entries[name][0].hosts), run.display))
+            hosts = seen_by(tuple(draft.entries[name][0].hosts))
+            write(review_view(review, run.shown_folder(name), hosts, run.display))
     for name, (_, difference) in draft.differences.items():
         write(difference_view(name, difference, run.environment.env))
 
@@ -147,18 +151,23 @@ def _commit(run: InstallRun, draft: InstallDraft) -> "CommitResult":
             if (tree := run.store.put(contents)) != draft.entries[name][0].tree:
                 raise SkillChanged(name, (tree,))
         # First: a process that is killed in between must not leave a skill that nobody approved.
-        for name, review in draft.reviews.items():
-            _approve(run, name, review.tree, draft.entries[name][0].source)
+        _approve(run, draft)
         changes = [SkillChange(name, skill, wish) for name, (skill, wish) in draft.entries.items()]
         label = f"{draft.kind} {' '.join(draft.entries)}"
         return commit(run.scope, run.environment, changes, label=label, force=draft.replaced)
 
 
-def _approve(run: InstallRun, name: str, tree: str, origin: str) -> None:
-    from skillshelf.config.approvals import add_approval
+def _approve(run: InstallRun, draft: InstallDraft) -> None:
+    """Remember that the user agreed to the trees that were shown, wherever they are installed."""
+    from skillshelf.config.approvals import Approval, add_approvals
 
-    for tool in ("skill_load", "skill_read"):
-        add_approval(run.environment, tool, name, None, tree, origin=origin)
+    approved = [
+        Approval(tool, name, None, review.tree, draft.entries[name][0].source, "")
+        for name, review in draft.reviews.items()
+        for tool in ("skill_load", "skill_read")
+    ]
+    if approved:
+        add_approvals(run.environment, approved)
 
 
 def say_result(run: InstallRun, result: "CommitResult") -> int:
@@ -187,7 +196,10 @@ def _seen_by(run: InstallRun, hosts: Iterable[str]) -> str:
     return (", ".join([*named, *others]) or "no host") + hint
 
 
-def consent_to(run: InstallRun, reviews: Mapping[str, "SkillReview"]) -> "Consent":
+def consent_to(run: InstallRun, reviews: Mapping[str, "SkillReview"]) -> "Consent | None":
+    """Return what the user has to agree to; None where nothing was reviewed, as locked bytes were agreed to before."""
+    if not reviews and not run.values["accept_rule"]:
+        return None
     from skillshelf.lint.consent import accepted_rules, consent_needed
 
     accepted = accepted_rules(run.values["accept_rule"])
@@ -196,7 +208,7 @@ def consent_to(run: InstallRun, reviews: Mapping[str, "SkillReview"]) -> "Consen
 
 
 def reviewed(run: InstallRun, one: "FetchedSkill", *, claims: Sequence[str] = ()) -> "SkillReview":
-    from skillshelf.install.review import require_permitted_tree, review_skill
+    from skillshelf.install.review import review_skill
 
     require_permitted_tree(run.policy, one.name, one.tree)
     return review_skill(one.name, one.identity, one.contents, notes=one.notes, claims=claims)
@@ -255,8 +267,6 @@ def references_of(run: InstallRun, skills: Mapping[str, Wish | LockedSkill]) -> 
 
 def draft_locked(run: InstallRun, draft: InstallDraft, needed: Mapping[str, LockedSkill]) -> None:
     """Add the exact bytes of locked skills: those of the store, else those that the source still has."""
-    from skillshelf.install.review import require_permitted_tree
-
     missing = {}
     for name, skill in needed.items():
         require_permitted_tree(run.policy, name, skill.tree)

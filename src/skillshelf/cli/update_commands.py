@@ -246,8 +246,7 @@ def _origin(run: InstallRun, then: Mapping[str, LockedSkill], name: str) -> str:
 
 def _require_permitted_again(run: InstallRun, name: str, skill: LockedSkill) -> None:
     """Raise PermissionDenied for an earlier skill that the system policy forbids now."""
-    from skillshelf.config.system_policy import require_source
-    from skillshelf.install.review import require_permitted_tree
+    from skillshelf.config.system_policy import require_permitted_tree, require_source
 
     require_source(run.policy, skill.source)
     require_permitted_tree(run.policy, name, skill.tree)

@@ -4,7 +4,7 @@ An approval is about a thing: a tool, the real path of one SKILL.md, and the tre
 of the same name elsewhere, or other files at the same place, have none.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,9 +19,12 @@ from skillshelf.errors import ConfigurationError
 __all__ = [
     "APPROVALS_VERSION",
     "Approval",
+    "ApprovedTree",
     "UnusableApprovals",
     "add_approval",
+    "add_approvals",
     "approvals_path",
+    "approved_trees",
     "is_approved",
     "is_origin_approved",
     "read_approvals",
@@ -31,6 +34,10 @@ __all__ = [
 APPROVALS_VERSION = 1
 _FILE = "approvals.json"
 _WHAT = "a list of approvals"
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("tool", "name", "tree", "at"), (str,)),
+    **dict.fromkeys(("path", "origin"), (str, type(None))),
+}
 
 
 class Approval(NamedTuple):
@@ -42,6 +49,9 @@ class Approval(NamedTuple):
     tree: str
     origin: str | None
     at: str
+
+
+ApprovedTree = tuple[str | None, str]
 
 
 class UnusableApprovals(UnusableState):
@@ -72,9 +82,21 @@ def read_approvals(environment: Environment) -> list[Approval]:
 
 def _parsed(file: StateFile, document: dict[str, Any]) -> list[Approval]:
     entries = document.get("approvals")
-    if not isinstance(entries, list) or any(validate(entry, Approval, "approval") for entry in entries):
+    if not isinstance(entries, list) or not all(map(_is_approval, entries)):
         raise UnusableApprovals(str(file.damaged()))
     return [Approval(**entry) for entry in entries]
+
+
+def _is_approval(entry: Any) -> bool:
+    # Validation costs more than the rest of reading, and nearly every entry has exactly these members.
+    if type(entry) is dict and entry.keys() == _TYPES.keys():
+        return all(type(entry[member]) in types for member, types in _TYPES.items())
+    return not validate(entry, Approval, "approval")
+
+
+def approved_trees(approvals: Sequence[Approval], tool: str) -> frozenset[ApprovedTree]:
+    """Return what a tool is approved for: the real path of a SKILL.md, or None for wherever we put it, and a tree."""
+    return frozenset((one.path, one.tree) for one in approvals if one.tool == tool)
 
 
 def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str, *, ours: bool = False) -> bool:
@@ -99,14 +121,24 @@ def add_approval(
     Without a path the tree is approved wherever we put it, and as it comes from `origin`: the source that it was
     installed from, or the label of a live source.
     """
+    return bool(add_approvals(environment, [Approval(tool, name, path, tree, origin, "")]))
+
+
+def add_approvals(environment: Environment, approvals: Sequence[Approval]) -> list[Approval]:
+    """Add approvals as given now, in one change of the file; return those that are new."""
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    new = Approval(tool, name, path, tree, origin, at)
 
     def change(before: list[Approval]) -> list[Approval]:
-        known = [one for one in before if one._replace(at=at, name=name) == new]
-        return before if known else [*before, new]
+        known = {_meaning(one) for one in before}
+        new = {_meaning(one): one._replace(at=at) for one in approvals}
+        return [*before, *(one for meaning, one in new.items() if meaning not in known)]
 
-    return bool(_change(environment, change))
+    return _change(environment, change)
+
+
+def _meaning(one: Approval) -> Approval:
+    """Return an approval without what does not count: its time, and the name that its skill had then."""
+    return one._replace(at="", name="")
 
 
 def remove_approvals(environment: Environment, matches: Callable[[Approval], bool]) -> list[Approval]:
@@ -133,4 +165,5 @@ def _change(environment: Environment, change: Callable[[list[Approval]], list[Ap
         file.change(change_document)
     except UnusableState as error:
         raise UnusableApprovals(str(error)) from None
-    return [one for one in (*before, *after) if (one in before) != (one in after)]
+    changed = {*before} ^ {*after}
+    return [one for one in (*before, *after) if one in changed]

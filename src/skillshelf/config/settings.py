@@ -745,7 +745,8 @@ def _wishes(file: _File, value: Any) -> tuple[Wish, ...]:
         hosts = _host_names(file, table.get("hosts", ()), f"{_INSTALL}.hosts")
         made.append(Wish(**{**table, "hosts": hosts}))
     named = [wish.name for wish in made if wish.name is not None]
-    if twice := next((name for name in named if named.count(name) > 1), None):
+    if len({*named}) != len(named):
+        twice = next(name for name in named if named.count(name) > 1)
         raise _wrong(file, _INSTALL, f"names {twice!r} twice")
     return tuple(made)
 

@@ -9,7 +9,7 @@ from skillshelf.config.permission_rules import PermissionRule, denies_name
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, account_home, policy_stamps
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import holds_back, matches_glob
+from skillshelf.core.text import folded_name, holds_back, matches_glob
 from skillshelf.errors import PermissionDenied, SkillError
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "lock_required",
     "policy_of",
     "require_host",
+    "require_permitted_tree",
     "require_source",
     "source_refusal",
     "trust_refusal",
@@ -211,6 +212,14 @@ def require_source(policy: SystemPolicy, source: str) -> None:
         raise PermissionDenied(f"nothing is installed: the system policy cannot be used: {policy.problem}")
     if by := source_refusal(policy, source):
         raise PermissionDenied(f"source {source} is not allowed by the system policy ({by})")
+
+
+def require_permitted_tree(policy: SystemPolicy, name: str, tree: str) -> None:
+    """Raise PermissionDenied if a skill of this name or tree is forbidden."""
+    for file in policy.files:
+        for entry in file.forbidden:
+            if entry == tree or ("/" not in entry and folded_name(entry) == folded_name(name)):
+                raise PermissionDenied(f"{name} is forbidden by the system policy ({file.path}: skills.forbidden)")
 
 
 def lock_required(policy: SystemPolicy) -> str | None:

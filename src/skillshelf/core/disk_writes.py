@@ -65,6 +65,7 @@ __all__ = [
     "store_folder",
     "sweep_owned_folders",
     "switch_link",
+    "sync_file_system",
     "sync_folder",
     "sync_open_folder",
     "tighten",
@@ -382,7 +383,9 @@ def make_folder_at(folder: int, name: str) -> tuple[int, bool]:
     return open_folder_at(folder, name), is_new
 
 
-def write_at(folder: int, name: str, data: bytes, *, mode: int, like: os.stat_result | None = None) -> None:
+def write_at(
+    folder: int, name: str, data: bytes, *, mode: int, like: os.stat_result | None = None, flush: bool = True
+) -> None:
     """Create a file and flush it to the disk; with `like` it gets the owner and the permissions of another file."""
     descriptor = os.open(to_system(name), _CREATE | os.O_NOFOLLOW, mode, dir_fd=folder)
     try:
@@ -392,13 +395,16 @@ def write_at(folder: int, name: str, data: bytes, *, mode: int, like: os.stat_re
         elif mode & 0o700 & ~(now := stat.S_IMODE(os.fstat(descriptor).st_mode)):
             # Whatever the umask is, the owner's bits are part of a tree.
             os.fchmod(descriptor, now | mode & 0o700)
-        os.fsync(descriptor)
+        if flush:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def write_tree_at(folder: int, name: str, contents: Mapping[str, bytes], executables: Container[str]) -> None:
-    """Create a folder with these files and flush all of it to the disk."""
+def write_tree_at(
+    folder: int, name: str, contents: Mapping[str, bytes], executables: Container[str], *, flush: bool = True
+) -> None:
+    """Create a folder with these files and flush all of it to the disk; else `sync_file_system` has to."""
     opened: dict[str, int] = {}
     try:
         opened[""], _ = make_folder_at(folder, name)
@@ -408,8 +414,8 @@ def write_tree_at(folder: int, name: str, contents: Mapping[str, bytes], executa
                 if relative[:end] not in opened:
                     opened[relative[:end]], _ = make_folder_at(opened[above], last)
             inner, _, last = relative.rpartition("/")
-            write_at(opened[inner], last, data, mode=0o777 if relative in executables else 0o666)
-        for descriptor in reversed(opened.values()):
+            write_at(opened[inner], last, data, mode=0o777 if relative in executables else 0o666, flush=flush)
+        for descriptor in reversed(opened.values()) if flush else ():
             sync_open_folder(descriptor)
     finally:
         for descriptor in opened.values():
@@ -452,6 +458,23 @@ def sync_open_folder(folder: int) -> None:
     descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file_system(folder: int) -> None:
+    """Flush everything that was written to the file system of an open folder to the disk."""
+    import ctypes
+
+    program = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(program, "syncfs"):
+        os.sync()
+        return
+    descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if program.syncfs(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
     finally:
         os.close(descriptor)
 

@@ -61,7 +61,7 @@ class StateFile(NamedTuple):
                 before = self._migrated_on_disk() or {}
                 after = change(before)
                 if after != before:
-                    self._write(after, grows=len(_encoded(after)) > len(_encoded(before)))
+                    self._write(after, before)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
             raise SkillError(f"{self.path} cannot be written: {reason}") from None
@@ -73,9 +73,10 @@ class StateFile(NamedTuple):
                 raise SkillError(f"{self.path} cannot be written: another program holds its lock")
             yield
 
-    def _write(self, document: Document, *, grows: bool) -> None:
-        data = _encoded({"version": self.version, **document})
-        if grows and len(data) > self.limit:
+    def _write(self, document: Document, before: Document) -> None:
+        data = self._encoded(document)
+        # A file that is too large already may still become smaller.
+        if len(data) > self.limit and len(data) > len(self._encoded(before)):
             raise SkillError(f"{self.path} is full; {self.when_full}")
         replace_file(self.path, data, mode=0o600)
 
@@ -89,7 +90,7 @@ class StateFile(NamedTuple):
         with suppress(FileExistsError):
             write_new(f"{self.path}.v{found['version']}", old)
         after = self._migrated(found)
-        self._write(after, grows=False)
+        replace_file(self.path, self._encoded(after), mode=0o600)
         return after
 
     def _migrated(self, document: Document) -> Document:
@@ -127,14 +128,13 @@ class StateFile(NamedTuple):
             raise self.damaged()
         return document  # type: ignore[no-any-return]  # it is an object
 
+    def _encoded(self, document: Document) -> bytes:
+        return (json.dumps({"version": self.version, **document}, indent=2) + "\n").encode()
+
     def damaged(self) -> UnusableState:
         """Return the error for a file that is not what it should be."""
         help_text = "nothing in it counts. Repair it, or move it away to begin a new one"
         return UnusableState(f"{self.path}: not {self.what}; {help_text}")
-
-
-def _encoded(document: Document) -> bytes:
-    return (json.dumps(document, indent=2) + "\n").encode()
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Document:

@@ -12,17 +12,16 @@ from skillshelf.catalog.store import listed_files
 from skillshelf.catalog.tree import TreeFile, tree_digest
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
-from skillshelf.config.system_policy import SystemPolicy
 from skillshelf.core.disk_writes import make_folder, make_owned_folder, remove_owned_folder
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import folded_name, visible
 from skillshelf.core.values import Catalog, CatalogSkill
-from skillshelf.errors import PermissionDenied, SourceRefused
+from skillshelf.errors import SourceRefused
 from skillshelf.install.difference import is_script
 from skillshelf.lint.run import CheckFinding, Target, file_problems
 from skillshelf.lint.security import SecurityFinding, security_findings
 
-__all__ = ["SkillReview", "claims_of", "hosts_reading", "require_permitted_tree", "review_skill"]
+__all__ = ["SkillReview", "claims_of", "hosts_reading", "review_skill"]
 
 _QUARANTINE = "skillshelf-review-"
 _SECURITY = "security-"
@@ -107,14 +106,6 @@ def _problems(name: str, contents: Mapping[str, bytes]) -> tuple[CheckFinding, .
         remove_owned_folder(quarantine)
     inside = len(f"{folder}/")
     return tuple(one._replace(path=one.path[inside:]) for one in found if not one.rule.startswith(_SECURITY))
-
-
-def require_permitted_tree(policy: SystemPolicy, name: str, tree: str) -> None:
-    """Raise PermissionDenied if the system policy forbids a skill of this name or tree, or requires another tree."""
-    for file in policy.files:
-        for entry in file.forbidden:
-            if entry == tree or ("/" not in entry and folded_name(entry) == folded_name(name)):
-                raise PermissionDenied(f"{name} is forbidden by the system policy ({file.path}: skills.forbidden)")
 
 
 # What a name does to others -----------------------------------------------------------------------

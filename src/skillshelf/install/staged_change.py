@@ -8,13 +8,13 @@ from then on, it is only tidied up. All of this happens below open folders, thro
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from skillshelf.catalog.source import ExecutableFile
 from skillshelf.catalog.store import Store
-from skillshelf.catalog.tree import SkillTree, tree_digest, tree_of
+from skillshelf.catalog.tree import TREE_DEPTH, SkillTree, tree_digest, tree_of
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.disk_writes import (
@@ -24,15 +24,16 @@ from skillshelf.core.disk_writes import (
     remove_empty_at,
     rename_at,
     replace_file,
+    sync_file_system,
     sync_folder,
     sync_open_folder,
     write_at,
     write_tree_at,
 )
-from skillshelf.core.limits import CONFIG_BYTES, LOCK_BYTES
+from skillshelf.core.limits import CONFIG_BYTES, LOCK_BYTES, TREE_BYTES, TREE_FILES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.validation import validate
-from skillshelf.errors import ConfigurationError, SkillError, SourceRefused
+from skillshelf.errors import ConfigurationError, SkillChanged, SkillError, SourceNotFound, SourceRefused
 from skillshelf.install.scope import InstallScope
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "apply_steps",
     "digest_of",
     "forget_pending",
+    "missing_in_store",
     "new_token",
     "read_pending",
     "stage_steps",
@@ -57,6 +59,9 @@ __all__ = [
 
 PENDING_VERSION = 1
 PENDING_FILE = "pending.json"
+
+_FLUSHED_ALONE = 8
+"""Copies whose files are flushed one by one; that of a whole file system waits for what other programs wrote."""
 
 _BYTES = 64 * 1024 * 1024
 _ATTEMPTS = 3
@@ -279,10 +284,16 @@ def stage_steps(pending: PendingCommit, opened: OpenScope, contents: Mapping[str
         opened.skills(make=True)
         staging = _staging(pending, opened, make=True)
         try:
+            # No rename before the disk has what it brings to its place: a loss of power leaves whole copies, too.
+            # Three flushes or more for each copy cost more than all the rest, so many copies share one.
+            is_one_flush = len(pending.copies) > _FLUSHED_ALONE
             for n, copy in enumerate(pending.copies):
                 if copy.new is not None:
-                    _stage_copy(staging, n, copy, opened, store)
-            sync_open_folder(staging)
+                    _stage_copy(staging, n, copy, store, flush=not is_one_flush)
+            if is_one_flush:
+                sync_file_system(staging)
+            else:
+                sync_open_folder(staging)
         finally:
             files.close(staging)
 
@@ -296,14 +307,31 @@ def _failing_at(path: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), path) from None
 
 
-def _stage_copy(staging: int, n: int, copy: CopyStep, opened: OpenScope, store: Store) -> None:
-    data = store.read(copy.new or "")
+def _stage_copy(staging: int, n: int, copy: CopyStep, store: Store, *, flush: bool) -> None:
+    try:
+        data = store.read(copy.new or "")
+    except SkillChanged:
+        raise missing_in_store(copy.name, copy.new or "", store) from None
     executables = {path for path, one in data.items() if isinstance(one, ExecutableFile)}
-    write_tree_at(staging, f"{n}.new", data, executables)
-    made = opened.tree(staging, f"{n}.new")
-    if made is None or made.digest != copy.new:
+    write_tree_at(staging, f"{n}.new", data, executables, flush=flush)
+    if not _is_exact(staging, f"{n}.new", data, executables):
         reason = f"this file system keeps no exact copy of {copy.name!r} (names or mode bits differ)"
         raise SourceRefused("file-system", reason)
+
+
+def missing_in_store(name: str, tree: str, store: Store) -> SourceNotFound:
+    """Return the error for a skill whose tree the store lacks, or has with other files."""
+    reason = "does not have" if not store.has(tree) else "has other"
+    return SourceNotFound(f"the store {reason} files for {name!r} ({tree}); run `skillshelf install`")
+
+
+def _is_exact(folder: int, name: str, data: Mapping[str, bytes], executables: Container[str]) -> bool:
+    """Return whether a folder below an open one has exactly these files."""
+    with files.Folder("", descriptor=folder) as above, files.Folder(name, parent=above) as made:
+        found = made.contents(most=TREE_FILES, limit=TREE_BYTES, depth=TREE_DEPTH)
+    if found.others or not found.complete or found.files.keys() != data.keys():
+        return False
+    return all(one.data == data[path] and one.runnable == (path in executables) for path, one in found.files.items())
 
 
 def _staging(pending: PendingCommit, opened: OpenScope, *, make: bool) -> int:

@@ -18,7 +18,7 @@ from skillshelf.core.environment import Environment
 from skillshelf.core.limits import CONFIG_BYTES, INSTALL_WAIT_SECONDS, LOCK_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
-from skillshelf.errors import SkillChanged, SkillError, SkillNotFound, SourceNotFound, SourceRefused
+from skillshelf.errors import SkillChanged, SkillError, SkillNotFound, SourceRefused
 from skillshelf.hosts.link_plan import LinkAction, LinkRefusal, UnchangedLink
 from skillshelf.install.garbage import collect_garbage, store_in_use
 from skillshelf.install.generation import (
@@ -46,6 +46,7 @@ from skillshelf.install.staged_change import (
     apply_steps,
     digest_of,
     forget_pending,
+    missing_in_store,
     new_token,
     read_pending,
     stage_steps,
@@ -440,14 +441,14 @@ def _differences(tree: str, found: SkillTree, store: Store) -> tuple[str, ...]:
 
 
 def _require_trees(target: _Target, copies: Sequence[CopyStep], scope: InstallScope, store: Store) -> None:
-    """Raise if the store lacks a tree that is needed; the copies of a project are read whole later."""
+    """Raise if the store lacks a tree that is needed; those of copies are read, and so checked, when they are made."""
     needed = {step.name: step.new for step in copies}
     if scope.kind == "user" and target.skills is not None:
         needed = {name: target.skills[name].tree for name in target.names if name in target.skills}
+    is_there = store.is_intact if scope.kind == "user" else store.has
     for name, tree in needed.items():
-        if tree is not None and not store.is_intact(tree):
-            reason = "does not have" if not store.has(tree) else "has other"
-            raise SourceNotFound(f"the store {reason} files for {name!r} ({tree}); run `skillshelf install`")
+        if tree is not None and not is_there(tree):
+            raise missing_in_store(name, tree, store)
 
 
 def _contents(target: _Target, opened: OpenScope) -> dict[str, bytes | None]:

@@ -1,6 +1,7 @@
 """Read and change the tables `[[install]]` of a configuration file, keeping comments, order and everything else."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from skillshelf.catalog.lock import is_installable_name
@@ -31,8 +32,9 @@ def read_wishes(scope: InstallScope) -> tuple[Wish, ...]:
     return wishes_in(data, scope.wishes_path)
 
 
+@lru_cache(maxsize=2)
 def wishes_in(data: bytes, path: str) -> tuple[Wish, ...]:
-    """Return the wishes in the bytes of a file, which is named in errors."""
+    """Return the wishes in the bytes of a file, which is named in errors; a change asks for them several times."""
     wishes = parse_wishes(data, path)
     for wish in wishes:
         if wish.name is not None and not is_installable_name(wish.name):
@@ -62,13 +64,13 @@ def _is_for(wish: Wish, name: str, source: str, path: str) -> bool:
 
 def with_wishes(data: bytes, wishes: Sequence[Wish], path: str) -> bytes:
     """Return the bytes of a configuration file with exactly these wishes; raise a SkillError if that fails."""
+    before = wishes_in(data, path)
+    if list(before) == list(wishes):
+        return data
     import tomllib
 
     from tomlkit.exceptions import TOMLKitError
 
-    before = wishes_in(data, path)
-    if list(before) == list(wishes):
-        return data
     text = data.decode("utf-8")
     try:
         after = _edited(text, before, wishes)
