@@ -253,3 +253,65 @@ def test_the_policy_of_the_machine_says_what_may_be_installed(tmp_path: Path) ->
     done = machine.run("remove", "pdf", "--yes")
     assert (done.status, f"({policy}: skills.required)" in done.err) == (4, True)
     assert not (machine.project / "skillshelf.lock").read_text().count('"skills": {}')
+
+
+def test_another_spelling_of_a_source_is_the_same_source_for_the_policy(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    up = machine.base / "up"
+    machine.skill("pdf", root=up)
+    (machine.base / "alias").symlink_to(up)
+    market = up / ".claude-plugin/marketplace.json"
+    market.parent.mkdir()
+    market.write_text('{"name": "m", "plugins": [{"name": "office", "source": "./pdf"}]}')
+    spellings = ("../up/pdf", f"{up}/pdf", "../alias/pdf", f"git+file://{up}/pdf", "plugin:../up/office")
+
+    machine.write(f'[sources]\ndeny = ["{up}*", "git+file://{up}*"]\n')
+    for source in spellings:
+        done = machine.run("add", source, "--yes")
+        assert (done.status, "sources.deny)" in done.err) == (4, True), source
+
+    machine.write(f'[sources]\nallow = ["{up}/pdf"]\n')
+    assert machine.run("add", "../up/pdf", "--yes").status == 0
+
+
+def test_a_marketplace_leads_to_no_repository_that_the_policy_denies(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    market = machine.base / "up/.claude-plugin/marketplace.json"
+    market.parent.mkdir(parents=True)
+    elsewhere = {"source": "github", "repo": "evil/skills"}
+    market.write_text(json.dumps({"name": "m", "plugins": [{"name": "office", "source": elsewhere}]}))
+    machine.write('[sources]\ndeny = ["git+https://github.com/evil/*"]\n')
+
+    done = machine.run("add", "plugin:../up/office", "--yes")
+
+    assert done.status == 4
+    assert "source git+https://github.com/evil/skills is not allowed by the system policy" in done.err
+
+
+def test_what_the_policy_requires_is_kept_from_every_command(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    folder = machine.skill("pdf", root=machine.base / "up")
+    assert machine.run("add", "../up/pdf", "--yes").status == 0
+    tree = json.loads((machine.project / "skillshelf.lock").read_text())["skills"]["pdf"]["tree"]
+    (folder / "more.md").write_text("more\n")
+    lines = (("rollback", "--yes"), ("rollback", "0", "--yes"), ("remove", "pdf", "--yes"))
+
+    for entry in ("PDF", tree, f"{machine.project}/.agents/skills/pdf"):
+        machine.write(f'[skills]\nrequired = ["{entry}"]\n')
+        for line in lines:
+            done = machine.run(*line)
+            assert (done.status, "pdf cannot be removed" in done.err) == (4, True), (entry, line)
+    machine.write(f'[skills]\nrequired = ["{tree}"]\n')
+    for line in (("update", "--yes"), ("add", "../up/pdf", "--yes")):
+        done = machine.run(*line)
+        assert (done.status, f"pdf cannot be changed: the system policy requires {tree}" in done.err) == (4, True)
+
+
+def test_nothing_is_installed_in_a_folder_that_the_policy_forbids(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    machine.skill("pdf", root=machine.base / "up")
+    machine.write(f'[skills]\nforbidden = ["{machine.project}/.agents/skills"]\n')
+
+    done = machine.run("add", "../up/pdf", "--yes")
+
+    assert (done.status, "pdf is forbidden by the system policy" in done.err) == (4, True)

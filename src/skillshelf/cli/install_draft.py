@@ -47,6 +47,7 @@ __all__ = [
     "is_edited",
     "print_plan",
     "references_of",
+    "require_permitted",
     "reviewed",
     "say_result",
     "show_done",
@@ -196,10 +197,18 @@ def consent_to(run: InstallRun, reviews: Mapping[str, "SkillReview"]) -> "Consen
 
 
 def reviewed(run: InstallRun, one: "FetchedSkill", *, claims: Sequence[str] = ()) -> "SkillReview":
-    from skillshelf.install.review import require_permitted_tree, review_skill
+    from skillshelf.install.review import review_skill
 
-    require_permitted_tree(run.policy, one.name, one.tree)
+    require_permitted(run, one.name, one.tree)
     return review_skill(one.name, one.identity, one.contents, notes=one.notes, claims=claims)
+
+
+def require_permitted(run: InstallRun, name: str, after: str | None) -> None:
+    """Raise PermissionDenied if the system policy does not let a skill become this tree, or go."""
+    from skillshelf.install.review import require_permitted_change
+
+    known = run.locked.get(name)
+    require_permitted_change(run.policy, name, run.shown_folder(name), known.tree if known else None, after)
 
 
 def is_edited(found: "SkillFound") -> bool:
@@ -255,11 +264,9 @@ def references_of(run: InstallRun, skills: Mapping[str, Wish | LockedSkill]) -> 
 
 def draft_locked(run: InstallRun, draft: InstallDraft, needed: Mapping[str, LockedSkill]) -> None:
     """Add the exact bytes of locked skills: those of the store, else those that the source still has."""
-    from skillshelf.install.review import require_permitted_tree
-
     missing = {}
     for name, skill in needed.items():
-        require_permitted_tree(run.policy, name, skill.tree)
+        require_permitted(run, name, skill.tree)
         if run.store.is_intact(skill.tree):
             draft.entries[name] = (skill, None)
         else:

@@ -178,12 +178,15 @@ class InstallRun:
             ask=can_ask() and not self.values["json"],
             offline=bool(self.values.get("offline")),
             progress=progress,
+            permit=lambda reference: self.require_permitted([reference]),
         )
 
     def require_permitted(self, references: Sequence["SourceReference"]) -> None:
         """Raise PermissionDenied for the first source that the system policy does not allow."""
+        from skillshelf.install.reference import names_of
+
         for reference in references:
-            require_source(self.policy, reference.canonical)
+            require_source(self.policy, *names_of(reference))
 
     @property
     def is_trusted(self) -> bool:

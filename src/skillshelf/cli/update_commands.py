@@ -15,6 +15,7 @@ from skillshelf.cli.install_draft import (
     is_edited,
     print_plan,
     references_of,
+    require_permitted,
     reviewed,
     say_result,
     show_done,
@@ -27,13 +28,12 @@ from skillshelf.cli.install_view import (
     slow_work,
 )
 from skillshelf.core.console import note, write
-from skillshelf.core.text import folded_name, plural, visible
+from skillshelf.core.text import plural, visible
 from skillshelf.errors import (
     DENIED,
     DONE,
     NEGATIVE,
     ConfigurationError,
-    PermissionDenied,
     SkillError,
     kind_of,
 )
@@ -182,7 +182,7 @@ def remove(values: Values) -> int:
     skills = run.named(values["name"])
     actions, refused = [], []
     for name, skill in skills.items():
-        _require_optional(run, name, skill)
+        require_permitted(run, name, None)
         found = run.found(name, skill)
         if is_edited(found) and not values["force"]:
             refused.append((name, f"{edit_refusal(found)}; to remove it anyway: {run.again(force=True)}"))
@@ -202,13 +202,6 @@ def remove(values: Values) -> int:
     return print_plan(run, plan, status)
 
 
-def _require_optional(run: InstallRun, name: str, skill: LockedSkill) -> None:
-    """Raise PermissionDenied for a skill that the system policy requires."""
-    for one in run.policy.required:
-        if one.entry == skill.tree or ("/" not in one.entry and folded_name(one.entry) == folded_name(name)):
-            raise PermissionDenied(f"{name} cannot be removed: the system policy requires it ({one.by})")
-
-
 def rollback(values: Values) -> int:
     """Bring back what was installed before the last change, or after an earlier one."""
     from skillshelf.install.transaction import generations
@@ -225,8 +218,7 @@ def rollback(values: Values) -> int:
     ]
     plan = InstallPlan(tuple(actions), tuple((n, then[n].tree, run.shown_folder(n)) for n in then if n in run.locked))
     plan = plan._replace(unchanged=tuple(row for row in plan.unchanged if row[0] not in {a.name for a in actions}))
-    for name, skill in then.items():
-        _require_permitted_again(run, name, skill)
+    _require_permitted_again(run, then)
     if not values["json"]:
         write(f"generation {number}, after `{visible(known[number].label)}`\n")
     show_plan(run, plan)
@@ -244,13 +236,14 @@ def _origin(run: InstallRun, then: Mapping[str, LockedSkill], name: str) -> str:
     return then[name].source if name in then else run.locked[name].source
 
 
-def _require_permitted_again(run: InstallRun, name: str, skill: LockedSkill) -> None:
-    """Raise PermissionDenied for an earlier skill that the system policy forbids now."""
-    from skillshelf.config.system_policy import require_source
-    from skillshelf.install.review import require_permitted_tree
-
-    require_source(run.policy, skill.source)
-    require_permitted_tree(run.policy, name, skill.tree)
+def _require_permitted_again(run: InstallRun, then: Mapping[str, LockedSkill]) -> None:
+    """Raise PermissionDenied for earlier skills that the system policy forbids now, or for a way back to none."""
+    run.require_permitted(references_of(run, then))
+    for name, skill in then.items():
+        require_permitted(run, name, skill.tree)
+    for name in run.locked:
+        if name not in then:
+            require_permitted(run, name, None)
 
 
 def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> int:

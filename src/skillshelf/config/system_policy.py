@@ -191,25 +191,27 @@ def require_host(policy: SystemPolicy, hosts: Sequence[str]) -> None:
             raise PermissionDenied(f"host {host} is not allowed by the system policy ({by})")
 
 
-def source_refusal(policy: SystemPolicy, source: str) -> str | None:
+def source_refusal(policy: SystemPolicy, source: str, *others: str) -> str | None:
     """Return the file and key that do not allow to install from a source; None if it is allowed.
 
     A pattern is compared with the whole source as it is written without its reference; `*` stands for any text.
+    `others` are further names of the same source: one that is denied denies it, one that is allowed allows it.
     """
+    names = (source, *others)
     for file in policy.files:
-        if any(denies_name(pattern, source) for pattern in file.sources_denied):
+        if any(denies_name(pattern, name) for pattern in file.sources_denied for name in names):
             return f"{file.path}: sources.deny"
         allowed = file.sources_allowed
-        if allowed is not None and not any(matches_glob(source, pattern) for pattern in allowed):
+        if allowed is not None and not any(matches_glob(name, pattern) for pattern in allowed for name in names):
             return f"{file.path}: sources.allow"
     return None
 
 
-def require_source(policy: SystemPolicy, source: str) -> None:
+def require_source(policy: SystemPolicy, source: str, *others: str) -> None:
     """Raise PermissionDenied if nothing may be installed from a source, or if no policy can tell."""
     if policy.problem:
         raise PermissionDenied(f"nothing is installed: the system policy cannot be used: {policy.problem}")
-    if by := source_refusal(policy, source):
+    if by := source_refusal(policy, source, *others):
         raise PermissionDenied(f"source {source} is not allowed by the system policy ({by})")
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "check_path",
     "check_ref",
     "is_loopback",
+    "names_of",
     "parse_reference",
 ]
 
@@ -89,6 +90,7 @@ class SourceContext(NamedTuple):
     """The conditions under which a source is read.
 
     `ask` lets programs ask for credentials on the terminal, `progress` is called with one line about slow work.
+    `permit` is called before a source reads another one that it names, and raises if nobody may install from there.
     """
 
     environment: Environment
@@ -97,6 +99,7 @@ class SourceContext(NamedTuple):
     offline: bool = False
     limits: SourceLimits = SourceLimits()
     progress: Callable[[str], None] | None = None
+    permit: Callable[[SourceReference], None] | None = None
 
 
 def parse_reference(
@@ -130,6 +133,22 @@ def parse_reference(
     if found.ref is not None:
         _check_ref_of(found, text)
     return found
+
+
+def names_of(reference: SourceReference) -> tuple[str, ...]:
+    """Return every text that means a source: as a lock has it, and the place that it leads to.
+
+    One folder is `../x` from here and `/srv/x` from there, and a plugin comes out of its marketplace: who allows or
+    denies a source means the place.
+    """
+    found = [reference.canonical]
+    if reference.kind == "plugin":
+        found.append(reference.canonical.removeprefix("plugin:").rpartition("/")[0])
+    place = reference.location.removeprefix("git+").removeprefix("file://")
+    if place.startswith("/"):
+        is_git = "file://" in reference.location
+        found += [f"git+file://{path}" if is_git else path for path in (place, files.real_path(place))]
+    return tuple(dict.fromkeys(found))
 
 
 def _remote(text: str) -> SourceReference:

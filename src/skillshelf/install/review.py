@@ -13,6 +13,7 @@ from skillshelf.catalog.tree import TreeFile, tree_digest
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.system_policy import SystemPolicy
+from skillshelf.core import files
 from skillshelf.core.disk_writes import make_folder, make_owned_folder, remove_owned_folder
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import folded_name, visible
@@ -22,7 +23,7 @@ from skillshelf.install.difference import is_script
 from skillshelf.lint.run import CheckFinding, Target, file_problems
 from skillshelf.lint.security import SecurityFinding, security_findings
 
-__all__ = ["SkillReview", "claims_of", "hosts_reading", "require_permitted_tree", "review_skill"]
+__all__ = ["SkillReview", "claims_of", "hosts_reading", "require_permitted_change", "review_skill"]
 
 _QUARANTINE = "skillshelf-review-"
 _SECURITY = "security-"
@@ -109,12 +110,31 @@ def _problems(name: str, contents: Mapping[str, bytes]) -> tuple[CheckFinding, .
     return tuple(one._replace(path=one.path[inside:]) for one in found if not one.rule.startswith(_SECURITY))
 
 
-def require_permitted_tree(policy: SystemPolicy, name: str, tree: str) -> None:
-    """Raise PermissionDenied if the system policy forbids a skill of this name or tree, or requires another tree."""
+def require_permitted_change(
+    policy: SystemPolicy, name: str, folder: str, before: str | None, after: str | None
+) -> None:
+    """Raise PermissionDenied if the system policy forbids the new tree of a skill in a folder, or requires the old one.
+
+    Without `after` the skill is removed, without `before` there is none.
+    """
     for file in policy.files:
-        for entry in file.forbidden:
-            if entry == tree or ("/" not in entry and folded_name(entry) == folded_name(name)):
+        for entry in file.forbidden if after is not None else ():
+            if _means(entry, name, folder, after):
                 raise PermissionDenied(f"{name} is forbidden by the system policy ({file.path}: skills.forbidden)")
+    for one in policy.required:
+        if before in (None, after) or not _means(one.entry, name, folder, before):
+            continue
+        if after is None:
+            raise PermissionDenied(f"{name} cannot be removed: the system policy requires it ({one.by})")
+        if one.entry == before:
+            raise PermissionDenied(f"{name} cannot be changed: the system policy requires {before} ({one.by})")
+
+
+def _means(entry: str, name: str, folder: str, tree: str | None) -> bool:
+    """Return whether an entry of the policy, a tree, a path or a name, means an installed skill."""
+    if entry.startswith("/"):
+        return files.is_inside(files.real_path(folder), files.real_path(entry.removesuffix(f"/{SKILL_FILE}")))
+    return entry == tree or folded_name(entry) == folded_name(name)
 
 
 # What a name does to others -----------------------------------------------------------------------
