@@ -661,3 +661,56 @@ def test_two_skills_of_one_name_are_told_apart_by_their_paths(machine: Machine, 
     assert (status, "name one by --path: copies/pdf, pdf" in err) == (2, True)
     assert run("add", "../up", "--path", "copies/pdf", "--yes")[0] == 0
     assert lock_of(machine)["pdf"]["path"] == "copies/pdf"
+
+
+# Names, and a machine that fails ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a\u202eb", "pd\u200bf", "n" * 201, "\u6570" * 70])
+def test_a_name_that_nobody_can_read_or_that_is_too_long_is_refused(machine: Machine, run: Run, name: str) -> None:
+    with zipfile.ZipFile(machine.base / "up.zip", "w") as archive:
+        archive.writestr("SKILL.md", skill_text(name))
+    before = everything(machine.repo, machine.home)
+
+    status, _, err = run("add", "../up.zip", "--yes")
+
+    assert (status, "(skill-name)" in err) == (4, True)
+    assert everything(machine.repo, machine.home) == before
+
+
+def test_two_names_that_are_one_on_many_disks_are_refused_before_the_question(machine: Machine, run: Run) -> None:
+    upstream(machine, "pdf")
+    upstream(machine, "PDF")
+    before = everything(machine.repo, machine.home)
+
+    status, out, err = run("add", "../up", "--skill", "pdf,PDF", "--yes")
+
+    assert (status, out) == (4, "")
+    assert "PDF and pdf are one name on many disks" in err
+    assert everything(machine.repo, machine.home) == before
+    add(run)
+    assert "(name-taken)" in run("add", "../up/PDF", "--yes")[2]
+
+
+def test_a_failure_of_the_machine_is_json_for_programs(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    # The store cannot be made where a file lies.
+    store = machine.home / ".local/share/skillshelf/store"
+    store.parent.mkdir(parents=True)
+    store.write_text("mine")
+
+    failure = json_output(run, "add", "../up/pdf", "--yes", schema="failure")
+
+    assert failure["error"]["code"] == "failed"
+    assert failure["error"]["message"].startswith(f"nothing was changed: {store}")
+
+
+def test_what_no_command_expects_is_json_for_programs_too(machine: Machine, run: Run, tmp_path: Path) -> None:
+    upstream(machine)
+    missing = tmp_path / "no-such-folder"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(missing))
+        failure = json_output(run, "add", "../up/pdf", "--yes", schema="failure")
+
+    assert failure["error"]["message"].startswith(f"the machine failed: {missing}/")

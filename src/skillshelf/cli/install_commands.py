@@ -33,6 +33,7 @@ from skillshelf.errors import (
     ConfigurationError,
     PermissionDenied,
     SkillError,
+    SourceRefused,
 )
 from skillshelf.install.wishes import Wish
 
@@ -142,7 +143,7 @@ def _draft_added(
             draft.refused.append((name, edit_refusal(found)))
             return
     else:
-        _require_free(run, one, hosts)
+        _require_free(run, draft, one, hosts)
     review = reviewed(run, one, claims=[*claims, *_claims(run, one)])
     wish = Wish(one.identity.source, one.identity.path, reference.ref, name, hosts)
     draft.reviews[name] = review
@@ -151,10 +152,14 @@ def _draft_added(
         draft_difference(run, draft, name, known, one.contents)
 
 
-def _require_free(run: InstallRun, one: "FetchedSkill", hosts: Sequence[str]) -> None:
+def _require_free(run: InstallRun, draft: InstallDraft, one: "FetchedSkill", hosts: Sequence[str]) -> None:
     """Raise PermissionDenied if something that nobody installed is in the way; a copy with the same bytes is not."""
-    from skillshelf.catalog.tree import skill_tree
+    from skillshelf.catalog.tree import name_problem, skill_tree
 
+    for other in (*run.locked, *draft.entries):
+        if other != one.name and name_problem([other, one.name]) is not None:
+            reason = f"{visible(one.name)} and {visible(other)} are one name on many disks"
+            raise SourceRefused("name-taken", f"{reason}; only one of them can be installed here")
     path, is_project = run.shown_folder(one.name), run.scope.kind == "project"
     kind = files.kind_at(path)
     if kind is None or (hosts and not is_project):
@@ -269,7 +274,7 @@ def _draft_wish(run: InstallRun, draft: InstallDraft, name: str, wish: Wish) -> 
     draft.reviews[one.name] = review
     known = run.locked.get(one.name)
     if known is None:
-        _require_free(run, one, wish.hosts)
+        _require_free(run, draft, one, wish.hosts)
     draft.put(one.name, review.locked(wish.hosts), one.contents, wish._replace(name=one.name))
     draft.unchanged = [row for row in draft.unchanged if row[0] != one.name]
     if known is not None and known.tree != one.tree:

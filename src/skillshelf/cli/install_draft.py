@@ -140,13 +140,14 @@ def _finish(
 
 def _commit(run: InstallRun, draft: InstallDraft) -> "CommitResult":
     """Store the bytes that were shown, make them the installed ones by one commit, and remember what was approved."""
-    from skillshelf.install.transaction import SkillChange, commit
+    from skillshelf.install.transaction import SkillChange, commit, nothing_done
 
     with slow_work("Storing"):
-        for name, contents in draft.contents.items():
-            # Exactly what was shown: nothing is fetched again.
-            if (tree := run.store.put(contents)) != draft.entries[name][0].tree:
-                raise SkillChanged(name, (tree,))
+        with nothing_done(run.store.folder):
+            for name, contents in draft.contents.items():
+                # Exactly what was shown: nothing is fetched again.
+                if (tree := run.store.put(contents)) != draft.entries[name][0].tree:
+                    raise SkillChanged(name, (tree,))
         changes = [SkillChange(name, skill, wish) for name, (skill, wish) in draft.entries.items()]
         label = f"{draft.kind} {' '.join(draft.entries)}"
         result = commit(run.scope, run.environment, changes, label=label, force=draft.replaced)
