@@ -586,6 +586,53 @@ def test_named_hosts_get_a_link_of_their_own(machine: Machine, run: Run) -> None
     assert run("verify")[0] == 0
 
 
+def test_whoever_clones_a_project_gets_the_links_of_its_hosts_from_install(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    add(run, "--host", "claude-code")
+    link = machine.repo / ".claude/skills/pdf"
+    shutil.rmtree(machine.repo / ".claude")
+    shutil.rmtree(machine.home / ".local")
+
+    assert "is not trusted" in run("install", "--yes")[2]
+    trusted(machine)
+    assert run("install")[0] == 4
+    assert not link.is_symlink()
+    assert run("install", "--frozen", "--yes")[0] == 0
+    assert link.is_symlink()
+    assert run("install", "--frozen")[1] == "1 skill unchanged\n"
+
+
+def test_a_link_where_a_skill_was_installed_is_a_change_whatever_it_leads_to(machine: Machine, run: Run) -> None:
+    source = upstream(machine)
+    add(run)
+    shutil.rmtree(installed(machine))
+    installed(machine).symlink_to(source)
+
+    assert run("verify")[0] == 1
+    status, out, _ = run("install", "--frozen")
+    assert (status, f"not as locked: a link leads to {source}" in " ".join(out.split())) == (1, True)
+    assert run("update", "pdf", "--restore", "--yes")[0] == 0
+    assert not installed(machine).is_symlink()
+    assert run("verify")[0] == 0
+
+
+@pytest.mark.parametrize("command", [("install",), ("update",), ("outdated",)])
+def test_a_source_that_nobody_typed_is_refused_with_the_file_that_has_it(
+    machine: Machine, run: Run, command: tuple[str, ...]
+) -> None:
+    upstream(machine)
+    add(run)
+    lock = json.loads((machine.repo / "skillshelf.lock").read_text())
+    lock["skills"]["pdf"]["source"] = "nonsense"
+    (machine.repo / "skillshelf.lock").write_text(json.dumps(lock))
+    (machine.repo / "skillshelf.toml").unlink()
+    shutil.rmtree(machine.repo / ".agents")
+
+    status, _, err = run(*command)
+
+    assert (status, f"{machine.repo}/skillshelf.lock: not a source: nonsense" in err) == (2, True)
+
+
 # Import -------------------------------------------------------------------------------------------
 
 
@@ -612,6 +659,27 @@ def test_import_installs_what_another_tool_locked_and_reports_other_bytes(machin
     assert (status, "its bytes are not those" in err) == (1, True)
     assert lock_of(machine)["pdf"]["source"] == "./vendor/pdf"
     assert 'name = "pdf"' in (machine.repo / "skillshelf.toml").read_text()
+
+
+@pytest.mark.parametrize("through_link", [False, True])
+def test_the_list_of_a_strangers_project_is_not_read_for_the_user_either(
+    machine: Machine, run: Run, through_link: bool
+) -> None:
+    source = upstream(machine, "pdf")
+    rows = {"pdf": {"source": str(source), "sourceType": "local", "computedHash": "0" * 64}}
+    text = json.dumps({"version": 1, "skills": rows})
+    place = machine.base / "skills-lock.json" if through_link else machine.repo / "skills-lock.json"
+    place.write_text(text)
+    if through_link:
+        (machine.repo / "skills-lock.json").symlink_to(place)
+    before = everything(machine.home)
+
+    for scope in ((), ("--user",)):
+        status, _, err = run("import", "skills-lock.json", "--yes", *scope)
+        assert (status, f"{machine.repo} is not trusted" in err) == (4, True)
+    assert everything(machine.home) == before
+    trusted(machine)
+    assert run("import", "skills-lock.json", "--yes", "--user")[0] == 0
 
 
 def test_something_of_the_users_own_is_never_replaced_by_a_link(machine: Machine, run: Run) -> None:

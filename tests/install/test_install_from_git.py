@@ -217,11 +217,31 @@ def test_a_person_in_a_strangers_folder_is_asked_before_the_first_connection(git
     shutil.rmtree(git.machine.repo / ".agents")
     shutil.rmtree(git.machine.home / ".local")
     line = " ".join([*COMMAND, "install", "--allow-http", "--yes"])
-    with terminal(100, 50) as screen:
+    with terminal(200, 50) as screen:
         screen.start(line, cwd=git.machine.repo, env={"HOME": str(git.machine.home)})
-        screen.wait("pdf: from git+http", "is not trusted. Read 1 skill from there? [y/N]")
+        screen.wait("pdf: from git+http", "is not trusted. Read 1 skill from these sources? [y/N]")
         screen.keys("n", "Enter")
         screen.wait("nothing was read or written", "exit 4")
+    assert not (git.machine.repo / ".agents").exists()
+
+
+@needs_program("tmux")
+def test_a_person_sees_what_the_lock_of_a_strangers_folder_would_install(git: Git) -> None:
+    git.commit()
+    assert git.run("add", git.source, "--skill", "pdf", "--yes")[0] == 0
+    shutil.rmtree(git.machine.repo / ".agents")
+    shutil.rmtree(git.machine.home / ".local")
+    lock = json.loads(git.lock.read_text())
+    lock["skills"]["pdf"]["hosts"] = ["ghost\u202e"]
+    git.lock.write_text(json.dumps(lock))
+    line = " ".join([*COMMAND, "install", "--allow-http"])
+    with terminal(200, 50) as screen:
+        screen.start(line, cwd=git.machine.repo, env={"HOME": str(git.machine.home)})
+        screen.wait("Read 1 skill from these sources? [y/N]")
+        screen.keys("y", "Enter")
+        screen.wait("scripts/run.sh", "seen by", r"ghost\u202e", "Install 1 skill? [y/N]")
+        screen.keys("n", "Enter")
+        screen.wait("nothing was written", "exit 4")
     assert not (git.machine.repo / ".agents").exists()
 
 

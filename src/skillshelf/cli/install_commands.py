@@ -15,6 +15,7 @@ from skillshelf.cli.install_draft import (
     edit_refusal,
     is_edited,
     references_of,
+    require_permitted,
     reviewed,
 )
 from skillshelf.cli.install_run import InstallRun
@@ -172,10 +173,14 @@ def _require_free(run: InstallRun, draft: InstallDraft, one: "FetchedSkill", hos
 
 
 def _claims(run: InstallRun, one: "FetchedSkill") -> list[str]:
+    return _claims_of(run, one.name, one.identity.source)
+
+
+def _claims_of(run: InstallRun, name: str, source: str) -> list[str]:
     from skillshelf.install.review import claims_of
 
-    folder = run.shown_folder(one.name).rpartition("/")[0]
-    return list(claims_of(one.name, one.identity.source, folder, run.locked, run.catalog))
+    folder = run.shown_folder(name).rpartition("/")[0]
+    return list(claims_of(name, source, folder, run.locked, run.catalog))
 
 
 def install(values: Values) -> int:
@@ -192,31 +197,35 @@ def install(values: Values) -> int:
     if draft.refused:
         # Somebody's own bytes lie there; a part of a lock is never installed.
         return carry_out(run, draft, "", None, refused=NEGATIVE)
-    if not needed and not new:
+    unserved = _unserved(run, draft)
+    if not needed and not new and not unserved:
         return carry_out(run, draft, "", None, refused=NEGATIVE)
     run.require_permitted(references_of(run, {**needed, **new}))
-    run.require_vouched({**needed, **new}, as_locked=True)
+    run.require_vouched({**needed, **new, **unserved}, as_locked=True)
     draft_locked(run, draft, needed)
     if draft.refused:
         draft.entries.clear()
         return carry_out(run, draft, "", None, refused=NEGATIVE)
     for name, wish in new.items():
         _draft_wish(run, draft, name, wish)
-    consent = consent_to(run, draft.reviews)
-    if not run.is_vouched(needed, as_locked=True):
-        consent = consent_to(run, {**draft.reviews, **_reviews_of_locked(run, draft, needed)})
+    if not run.is_vouched({**needed, **unserved}, as_locked=True):
+        draft.strangers = _reviews_of_locked(run, draft, {**needed, **unserved})
+    consent = consent_to(run, {**draft.reviews, **draft.strangers})
+    for name, skill in unserved.items():
+        # The copy is as locked, so nothing but the links and copies of hosts is made.
+        require_permitted(run, name, skill.tree)
+        draft.entries.setdefault(name, (skill, None))
+    draft.unchanged = [row for row in draft.unchanged if row[0] not in draft.entries]
     return carry_out(run, draft, f"Install {plural(len(draft.entries), 'skill')}", consent, refused=NEGATIVE)
 
 
 def _wishes_to_resolve(run: InstallRun) -> dict[str, Wish]:
     """Return the wishes that the lock does not answer, by name; one without a name by its source."""
-    from skillshelf.install.sources import scoped_reference
+    from skillshelf.install.sources import locked_reference
 
     found = {}
     for wish in run.wishes:
-        reference = scoped_reference(
-            wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, base=run.scope.root
-        )
+        reference = locked_reference(wish, run.environment, run.scope)
         candidates = run.locked.values() if wish.name is None else [run.locked.get(wish.name)]
         if not any(skill is not None and _answers(skill, reference) for skill in candidates):
             found[wish.name or wish.source] = wish
@@ -256,13 +265,21 @@ def _needed(run: InstallRun, draft: InstallDraft) -> dict[str, LockedSkill]:
     return needed
 
 
+def _unserved(run: InstallRun, draft: InstallDraft) -> dict[str, LockedSkill]:
+    """Return the skills of a project that are as locked, and for which a named host has nothing on this machine yet."""
+    from skillshelf.install.host_links import unserved_hosts
+
+    if run.scope.kind == "user":
+        return {}
+    skills = {name: run.locked[name] for name, _, _ in draft.unchanged if run.locked[name].hosts}
+    return {name: skill for name, skill in skills.items() if unserved_hosts(run.scope.root, name, skill.hosts)}
+
+
 def _draft_wish(run: InstallRun, draft: InstallDraft, name: str, wish: Wish) -> None:
     """Resolve a wish that the lock does not answer, as `add` would."""
-    from skillshelf.install.sources import SourceReader, scoped_reference
+    from skillshelf.install.sources import SourceReader, locked_reference
 
-    reference = scoped_reference(
-        wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, base=run.scope.root
-    )
+    reference = locked_reference(wish, run.environment, run.scope)
     with slow_work(f"Reading {reference.canonical}") as progress:
         reader = SourceReader(run.context(progress))
         names = reader.names(reference) if wish.name is None else [wish.name]
@@ -287,11 +304,14 @@ def _reviews_of_locked(
     """Return reviews of locked skills of a stranger's project, whose bytes nobody on this machine has approved."""
     from skillshelf.catalog.source import SourceIdentity
     from skillshelf.install.review import review_skill
+    from skillshelf.install.verify import disk_contents
 
     made = {}
     for name, skill in needed.items():
         identity = SourceIdentity(skill.source, skill.path, skill.ref, skill.commit, skill.artifact, "")
-        made[name] = review_skill(name, identity, draft.contents_of(run, name))
+        is_drafted = name in draft.entries
+        contents = draft.contents_of(run, name) if is_drafted else disk_contents(run.folder_of(name, skill))
+        made[name] = review_skill(name, identity, contents, claims=_claims_of(run, name, skill.source))
     return made
 
 
@@ -315,9 +335,8 @@ def import_lock(values: Values) -> int:
         wishes[skill.name] = Wish(reference.canonical, reference.path, reference.ref, skill.name)
         known[skill.name] = (skill, reference)
     run.require_permitted([reference for _, reference in known.values()])
-    if wishes and files.is_inside(files.real_path(path), run.scope.root):
-        # The list is a part of the project, like its lock.
-        run.require_vouched(wishes)
+    if wishes:
+        run.require_own_list(path, wishes)
     for skill, reference in known.values():
         _draft_foreign(run, draft, skill, reference)
     consent = consent_to(run, draft.reviews)

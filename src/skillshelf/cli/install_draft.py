@@ -64,6 +64,8 @@ class InstallDraft:
         self.contents: dict[str, Mapping[str, bytes]] = {}
         self.replaced: set[str] = set()
         self.reviews: dict[str, SkillReview] = {}
+        self.strangers: dict[str, SkillReview] = {}
+        """Skills that are shown, and not approved, since only the lock of a stranger's project names them."""
         self.differences: dict[str, tuple[str | None, TreeDifference]] = {}
         self.unchanged: list[tuple[str, str, str]] = []
         self.refused: list[tuple[str, str]] = []
@@ -111,7 +113,7 @@ def carry_out(run: InstallRun, draft: InstallDraft, question: str, consent: "Con
 def _show(run: InstallRun, draft: InstallDraft) -> None:
     if run.values["json"]:
         return
-    for name, review in draft.reviews.items():
+    for name, review in {**draft.strangers, **draft.reviews}.items():
         if name not in draft.differences:
             write(review_view(review, run.shown_folder(name), _seen_by(run, draft.entries[name][0].hosts), run.display))
     for name, (_, difference) in draft.differences.items():
@@ -124,7 +126,7 @@ def _finish(
     """Print the plan: as JSON, or in lines unless it was shown before the question."""
     plan = draft.plan(run)
     if not run.values["json"]:
-        is_shown = quiet and (draft.reviews or draft.differences)
+        is_shown = quiet and (draft.reviews or draft.strangers or draft.differences)
         write("" if is_shown else plan_view(plan, run.display, run.environment.env, planned=planned))
         return
     more = {
@@ -224,9 +226,10 @@ def edit_refusal(found: "SkillFound") -> str:
     name = found.name
     which = ", ".join(f"{file.path} ({file.state})" for file in found.files[:3])
     more = f" and {len(found.files) - 3} more" if len(found.files) > 3 else ""
-    cause = f"; {found.cause}" if found.cause else ""
+    cause = f"; {found.cause}" if found.cause and which else ""
+    what = f"edited on the disk: {which}" if which or not found.cause else f"not as locked: {found.cause}"
     return (
-        f"edited on the disk: {which or 'unknown files'}{more}{cause} "
+        f"{what}{more}{cause} "
         f"(to see it: skillshelf diff {name}; to settle it: skillshelf update {name} --restore, or --accept)"
     )
 
@@ -255,12 +258,9 @@ def _installed(run: InstallRun, name: str, skill: LockedSkill) -> Mapping[str, b
 
 
 def references_of(run: InstallRun, skills: Mapping[str, Wish | LockedSkill]) -> "list[SourceReference]":
-    from skillshelf.install.sources import scoped_reference
+    from skillshelf.install.sources import locked_reference
 
-    return [
-        scoped_reference(one.source, run.environment, run.scope, path=one.path, ref=one.ref, base=run.scope.root)
-        for one in skills.values()
-    ]
+    return [locked_reference(one, run.environment, run.scope) for one in skills.values()]
 
 
 def draft_locked(run: InstallRun, draft: InstallDraft, needed: Mapping[str, LockedSkill]) -> None:

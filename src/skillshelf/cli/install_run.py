@@ -117,10 +117,17 @@ class InstallRun:
 
     def found(self, name: str, skill: LockedSkill) -> "SkillFound":
         """Return what lies in the folders of a skill: the first that is not as locked, else the installed one."""
+        found = self.all_found(name, skill)
+        return next((one for one in found if not one.ok), found[0])
+
+    def all_found(self, name: str, skill: LockedSkill) -> "list[SkillFound]":
+        """Return what lies in each folder of a skill, the installed one first."""
         from skillshelf.install.verify import verify_folder
 
-        found = [verify_folder(name, path, skill.tree, self.store) for path in self.places_of(name, skill)]
-        return next((one for one in found if not one.ok), found[0])
+        places = self.places_of(name, skill)
+        # Nothing is installed through a link: what one leads to may be right now, and is not ours.
+        own = f"{self.scope.skills_folder}/{name}"
+        return [verify_folder(name, path, skill.tree, self.store, through_links=path != own) for path in places]
 
     def shown_folder(self, name: str) -> str:
         """Return the folder in which people find a skill of this scope."""
@@ -216,26 +223,38 @@ class InstallRun:
             note(str(error))
             return set()
 
+    def require_own_list(self, path: str, wishes: Mapping[str, Wish]) -> None:
+        """Ask before the first connection to sources that a list names which is a part of an untrusted project.
+
+        It is one like the lock of that project, in whichever scope its skills are installed.
+        """
+        project = scope_of(self.environment, user=False).root
+        inside = any(files.is_inside(one, project) for one in (path, files.real_path(path)))
+        if inside and not is_trusted(project, self.settings.trusted_folders):
+            self._ask_about(project, wishes)
+
     def require_vouched(self, skills: Mapping[str, Wish | LockedSkill], *, as_locked: bool = False) -> None:
         """Ask before the first connection to sources that only the files of a stranger's project name.
 
         Raise PermissionDenied if nobody agrees; `--yes` alone is no agreement.
         """
-        if self.is_vouched(skills, as_locked=as_locked):
-            return
+        if not self.is_vouched(skills, as_locked=as_locked):
+            self._ask_about(self.scope.root, skills)
+
+    def _ask_about(self, root: str, skills: Mapping[str, Wish | LockedSkill]) -> None:
+        """Show every source, host and target that the files of an untrusted project name, and ask."""
         for name, one in skills.items():
             hosts = f", for {', '.join(one.hosts)}" if one.hosts else ""
             ref = f" at {one.ref}" if one.ref else ""
             # A wish without a name goes by its source.
             folder = self.shown_folder("" if name == one.source else name).rstrip("/")
             note(f"{name}: from {one.source}{ref} to {self.display.short(folder)}{hosts}")
-        root = self.scope.root
         if self.values["json"] or not can_ask():
             raise PermissionDenied(
                 f"{root} is not trusted, and its files name these sources: nothing was read or written "
                 f"(if you trust it: skillshelf trust {quote(root)}; then: {self.again(yes=True)})"
             )
-        if not ask(f"{visible(root)} is not trusted. Read {plural(len(skills), 'skill')} from there? [y/N] "):
+        if not ask(f"{visible(root)} is not trusted. Read {plural(len(skills), 'skill')} from these sources? [y/N] "):
             raise PermissionDenied("nothing was read or written")
 
     # The question ---------------------------------------------------------------------------------

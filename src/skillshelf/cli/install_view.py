@@ -112,7 +112,7 @@ def review_view(review: "SkillReview", path: str, hosts: str, display: PathDispl
         ("publisher", visible(review.identity.publisher) or "not named"),
         ("tree", review.tree),
         ("goes to", visible(display.short(path))),
-        ("seen by", hosts),
+        ("seen by", visible(hosts)),
         ("files", f"{len(review.listed)}, {review.size:,} bytes"),
         *(("", line) for line in _files(review)),
         ("scripts", f"{len(review.scripts)}: {', '.join(map(visible, review.scripts))}" if review.scripts else "none"),
