@@ -782,3 +782,21 @@ def test_what_no_command_expects_is_json_for_programs_too(machine: Machine, run:
         failure = json_output(run, "add", "../up/pdf", "--yes", schema="failure")
 
     assert failure["error"]["message"].startswith(f"the machine failed: {missing}/")
+
+
+@pytest.mark.parametrize("place", [".agents", ".agents/skills", "skillshelf.toml"])
+def test_nobody_is_asked_about_what_cannot_be_written_because_of_a_link(machine: Machine, run: Run, place: str) -> None:
+    upstream(machine)
+    outside = machine.base / "outside"
+    outside.mkdir()
+    (outside / "skillshelf.toml").write_text("")
+    (machine.repo / place).parent.mkdir(exist_ok=True)
+    (machine.repo / place).symlink_to(outside / place if place.endswith(".toml") else outside)
+    before = everything(machine.base)
+
+    status, out, err = run("add", "../up/pdf", "--yes")
+
+    assert status in (2, 4)
+    assert out == ""
+    assert " in its place" in err
+    assert everything(machine.base) == before

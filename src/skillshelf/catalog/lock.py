@@ -74,7 +74,7 @@ def read_lock(path: str) -> dict[str, LockedSkill] | None:
     if (kind := files.kind_at(path)) is None:
         return None
     if kind != "file":
-        raise UnusableLock(f"{path}: it is a {kind}, not a file")
+        raise UnusableLock(f"{path}: it is a {kind}, not a file; move it away")
     try:
         data = files.read_file(path, limit=LOCK_BYTES, links="never")
     except OSError as error:

@@ -90,6 +90,8 @@ class InstallDraft:
 
 def carry_out(run: InstallRun, draft: InstallDraft, question: str, consent: "Consent | None", *, refused: int) -> int:
     """Show a draft, ask, and carry it out whole or not at all; `refused` is the status if a part was refused."""
+    if draft.entries:
+        run.require_own_place()
     _show(run, draft)
     status = refused if draft.refused else DONE
     if not draft.entries:

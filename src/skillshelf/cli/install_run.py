@@ -17,7 +17,14 @@ from skillshelf.config.system_policy import require_source
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, ask, can_ask, note
 from skillshelf.core.text import did_you_mean, plural, visible
-from skillshelf.errors import ConfigurationError, PermissionDenied, SkillDirectoryNotFound, SkillError, SourceNotFound
+from skillshelf.errors import (
+    ConfigurationError,
+    PermissionDenied,
+    SkillDirectoryNotFound,
+    SkillError,
+    SourceNotFound,
+    SourceRefused,
+)
 from skillshelf.install.scope import scope_of
 from skillshelf.install.wishes import Wish, read_wishes
 
@@ -256,6 +263,14 @@ class InstallRun:
             )
         if not ask(f"{visible(root)} is not trusted. Read {plural(len(skills), 'skill')} from these sources? [y/N] "):
             raise PermissionDenied("nothing was read or written")
+
+    def require_own_place(self) -> None:
+        """Raise before anybody is asked if nothing can be written here: through no link, and over no unusable file."""
+        folder = self.scope.skills_folder
+        if folder is not None and (real := files.real_path(folder)) != folder:
+            reason = f"{self.display.short(folder)} is behind a link to {real}, and nothing is written through links"
+            raise SourceRefused("link", f"{reason}; put a folder in its place")
+        _ = self.wishes
 
     # The question ---------------------------------------------------------------------------------
 

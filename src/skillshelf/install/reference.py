@@ -67,6 +67,8 @@ _OCI_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _URL_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*)*\Z")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
+_SECRET = re.compile(r"[?&#;][^=]*(?:token|key|secret|sig|pass|auth|cred)[^=]*=", re.IGNORECASE)
+_NO_TOKEN = "an address must not have a token in it; use the credentials of git or .netrc"
 _SCP = re.compile(r"[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:(?!//)")
 
 
@@ -342,6 +344,8 @@ def _url(text: str, scheme: str, authority: str, place: str) -> str:
             raise ConfigurationError(f"not a source: {_shown(text)}; a repository on this machine is git+file:///path")
         return f"file://{path}"
     host = _host(text, scheme, authority)
+    if _SECRET.search(place):
+        raise SourceRefused("secret-in-url", _NO_TOKEN)
     if not _URL_PATH.match(place):
         raise ConfigurationError(f"not a source: {_shown(text)}; its path has a character that a URL cannot have")
     decoded = unquote(place, errors="replace")
@@ -366,11 +370,11 @@ def _host(text: str, scheme: str, authority: str) -> str:
 
 
 def _refuse_query(text: str) -> None:
-    if re.search(r"[?&#;][^=]*(?:token|key|secret|sig|pass|auth|cred)[^=]*=", text, re.IGNORECASE):
-        raise SourceRefused("secret-in-url", "an address must not have a token in it; use the credentials of git")
+    if _SECRET.search(text):
+        raise SourceRefused("secret-in-url", _NO_TOKEN)
     raise ConfigurationError(f"not a source: {_shown(text)}; an address has no part after ? here")
 
 
 def _shown(text: str) -> str:
     """Return a source for a message: without what may be a password."""
-    return visible(re.sub(r"(?<=://)[^/@]*@|\?.*", "...", text))
+    return visible(re.sub(r"(?<=://)[^/@]*@|[^/@:]*:[^/@]*@|[?#].*", "...", text))
