@@ -544,7 +544,7 @@ def test_rollback_goes_back_to_the_version_before_an_update(machine: Machine, ru
 
     assert lock_of(machine)["pdf"]["tree"] == first
     assert run("verify")[0] == 0
-    assert run("rollback", "99")[0] == 2
+    assert run("rollback", "99")[0] == 3
 
 
 def test_gc_keeps_what_a_generation_names(machine: Machine, run: Run) -> None:
@@ -800,3 +800,31 @@ def test_nobody_is_asked_about_what_cannot_be_written_because_of_a_link(machine:
     assert out == ""
     assert " in its place" in err
     assert everything(machine.base) == before
+
+
+def test_a_host_that_cannot_be_served_is_refused_for_programs_too(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    outside = machine.base / "outside"
+    outside.mkdir()
+    (machine.repo / ".claude").symlink_to(outside)
+
+    plan = json_output(run, "add", "../up/pdf", "--yes", "--host", "claude-code", schema="install")
+
+    assert [one["name"] for one in plan["refused"]] == ["pdf"]
+    assert plan["refused"][0]["reason"].startswith("claude-code: ")
+    assert [*outside.iterdir()] == []
+
+
+def test_whoever_forgets_the_dot_before_a_folder_is_told(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    shutil.copytree(machine.base / "up", machine.repo / "vendor")
+
+    status, _, err = run("add", "vendor", "--yes")
+    assert (status, "./vendor" in err) == (2, True)
+
+
+def test_a_generation_that_is_not_there_is_not_found(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    add(run)
+
+    assert [run("rollback", number, "--yes")[0] for number in ("99", "9" * 5000, "x", "-1")] == [3, 3, 2, 2]

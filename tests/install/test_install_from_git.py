@@ -335,3 +335,15 @@ def test_nothing_is_installed_in_a_folder_that_the_policy_forbids(tmp_path: Path
     done = machine.run("add", "../up/pdf", "--yes")
 
     assert (done.status, "pdf is forbidden by the system policy" in done.err) == (4, True)
+
+
+def test_a_repository_that_is_also_a_folder_here_is_told_apart(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    machine.skill("pdf", root=machine.project / "vendor")
+    machine.write('[sources]\ndeny = ["git+https://github.com/*"]\n')
+
+    done = machine.run("add", "vendor/pdf", "--yes")
+
+    assert done.status == 4
+    assert "git+https://github.com/vendor/pdf is fetched (for the one in this folder: skillshelf add" in done.err
+    assert "./vendor/pdf" in done.err

@@ -67,7 +67,13 @@ def add(values: Values) -> int:
 
     run = InstallRun("add", values)
     hosts = _named_hosts(run)
-    reference = scoped_reference(values["source"], run.environment, run.scope, path=values["path"], ref=values["ref"])
+    try:
+        text = values["source"]
+        reference = scoped_reference(text, run.environment, run.scope, path=values["path"], ref=values["ref"])
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}{_folder_hint(run)}") from None
+    if reference.kind == "git" and (hint := _folder_hint(run)):
+        note(f"{reference.canonical} is fetched{hint}")
     run.require_permitted([reference])
     draft = InstallDraft("add")
     fetched = _fetch_chosen(run, reference)
@@ -82,6 +88,14 @@ def add(values: Values) -> int:
         name, scope = next(iter(draft.entries)), " --user" if values["user"] else ""
         note(f"to read it: skillshelf show {name}; to check it later: skillshelf verify{scope}")
     return status
+
+
+def _folder_hint(run: InstallRun) -> str:
+    """Return how to name a file or folder that is here, and was typed as a name without a path before it."""
+    text = run.values["source"]
+    if ":" in text or text[:1] in ("", "/", ".", "~") or files.kind_at(f"{run.environment.cwd}/{text}") is None:
+        return ""
+    return f" (for the one in this folder: {run.again(source=f'./{text}')})"
 
 
 def _fetch_chosen(run: InstallRun, reference: "SourceReference") -> "list[FetchedSkill]":

@@ -29,6 +29,7 @@ from skillshelf.errors import (
 from skillshelf.install.wishes import Wish
 
 if TYPE_CHECKING:
+    from skillshelf.hosts.link_plan import LinkRefusal
     from skillshelf.install.difference import TreeDifference
     from skillshelf.install.reference import SourceReference
     from skillshelf.install.review import SkillReview
@@ -52,6 +53,7 @@ __all__ = [
     "say_result",
     "show_done",
     "show_plan",
+    "with_refused_hosts",
 ]
 
 
@@ -108,7 +110,7 @@ def carry_out(run: InstallRun, draft: InstallDraft, question: str, consent: "Con
         _finish(run, draft, consent, planned=True, quiet=True)
         return DENIED
     result = _commit(run, draft)
-    _finish(run, draft, consent, planned=False)
+    _finish(run, draft, consent, planned=False, result=result)
     return max(status, say_result(run, result))
 
 
@@ -123,7 +125,13 @@ def _show(run: InstallRun, draft: InstallDraft) -> None:
 
 
 def _finish(
-    run: InstallRun, draft: InstallDraft, consent: "Consent | None", *, planned: bool, quiet: bool = False
+    run: InstallRun,
+    draft: InstallDraft,
+    consent: "Consent | None",
+    *,
+    planned: bool,
+    quiet: bool = False,
+    result: "CommitResult | None" = None,
 ) -> None:
     """Print the plan: as JSON, or in lines unless it was shown before the question."""
     plan = draft.plan(run)
@@ -139,7 +147,17 @@ def _finish(
             for name, (before, difference) in draft.differences.items()
         ],
     }
-    write(as_json(plan_json(plan, **more)))
+    write(as_json(plan_json(with_refused_hosts(plan, result), **more)))
+
+
+def with_refused_hosts(plan: InstallPlan, result: "CommitResult | None") -> InstallPlan:
+    """Return a plan with the hosts that could not be served, for programs; people read a line about each."""
+    refused = result.refused if result is not None else ()
+    return plan._replace(refused=(*plan.refused, *((one.skill, _refusal(one)) for one in refused)))
+
+
+def _refusal(one: "LinkRefusal") -> str:
+    return f"{one.host}: {one.reason}" if one.host else one.reason
 
 
 def _commit(run: InstallRun, draft: InstallDraft) -> "CommitResult":
@@ -172,7 +190,7 @@ def say_result(run: InstallRun, result: "CommitResult") -> int:
     for line in result.notes:
         note(line)
     for one in result.refused:
-        note(f"{one.skill}{f', {one.host}' if one.host else ''}: {one.reason}")
+        note(f"{one.skill}, {_refusal(one)}")
     if run.command != "rollback" and not run.values["json"]:
         note(f"to undo: skillshelf rollback{' --user' if run.values['user'] else ''}")
     return NEGATIVE if result.refused else DONE

@@ -20,6 +20,7 @@ from skillshelf.cli.install_draft import (
     say_result,
     show_done,
     show_plan,
+    with_refused_hosts,
 )
 from skillshelf.cli.install_run import InstallRun
 from skillshelf.cli.install_view import (
@@ -35,6 +36,7 @@ from skillshelf.errors import (
     NEGATIVE,
     ConfigurationError,
     SkillError,
+    SourceNotFound,
     kind_of,
 )
 
@@ -199,6 +201,7 @@ def remove(values: Values) -> int:
         result = commit(run.scope, run.environment, changes, label=f"remove {' '.join(names)}", force=names)
         show_done(run, plan)
         status = max(status, say_result(run, result))
+        plan = with_refused_hosts(plan, result)
     return print_plan(run, plan, status)
 
 
@@ -228,7 +231,7 @@ def rollback(values: Values) -> int:
         force = {one.name for one in actions} if values["force"] else set()
         result = roll_back(run.scope, run.environment, number, force=force)
         show_done(run, plan)
-        return print_plan(run, plan, say_result(run, result))
+        return print_plan(run, with_refused_hosts(plan, result), say_result(run, result))
     return print_plan(run, plan, DONE)
 
 
@@ -247,7 +250,7 @@ def _require_permitted_again(run: InstallRun, then: Mapping[str, LockedSkill]) -
 
 
 def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> int:
-    """Return the generation to go back to; raise ConfigurationError with those that there are."""
+    """Return the generation to go back to; raise a SkillError with those that there are."""
     from skillshelf.install.generation import current_generation
 
     if not known:
@@ -255,9 +258,11 @@ def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> in
     given = run.values["n"]
     shown = ", ".join(map(str, sorted(known)))
     if given is not None:
-        if given.isascii() and given.isdecimal() and int(given) in known:
-            return int(given)
-        raise ConfigurationError(f"there is no generation {visible(given)} here (there are: {shown})")
+        if not (given.isascii() and given.isdecimal()):
+            raise ConfigurationError(f"{visible(given)!r} is not the number of a generation (there are: {shown})")
+        if len(given) > 9 or int(given) not in known:
+            raise SourceNotFound(f"there is no generation {given} here (there are: {shown})")
+        return int(given)
     current = current_generation(run.scope.history)
     earlier = [number for number in sorted(known) if current is not None and number < current]
     if not earlier:
