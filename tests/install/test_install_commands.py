@@ -828,3 +828,23 @@ def test_a_generation_that_is_not_there_is_not_found(machine: Machine, run: Run)
     add(run)
 
     assert [run("rollback", number, "--yes")[0] for number in ("99", "9" * 5000, "x", "-1")] == [3, 3, 2, 2]
+
+
+def test_a_skill_of_the_user_for_a_host_alone_is_not_said_to_be_where_others_look(machine: Machine, run: Run) -> None:
+    upstream(machine)
+
+    plan = json_output(run, "add", "../up/pdf", "--user", "--host", "claude-code", "--yes", schema="install")
+
+    assert not (machine.home / ".agents").exists()
+    assert plan["actions"][0]["path"] == plan["reviews"][0]["path"]
+    assert Path(plan["actions"][0]["path"], "SKILL.md").is_file()
+    assert (machine.home / ".claude/skills/pdf").is_symlink()
+
+
+def test_whoever_adds_to_the_home_folder_is_told_of_the_scope_for_all_projects(machine: Machine, run: Run) -> None:
+    upstream(machine)
+
+    _, _, err = run("add", str(machine.base / "up/pdf"), "--dry-run", cwd=machine.home)
+
+    assert "your home folder is taken for a project" in err
+    assert "--user" in err

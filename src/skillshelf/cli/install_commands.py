@@ -75,6 +75,8 @@ def add(values: Values) -> int:
     if reference.kind == "git" and (hint := _folder_hint(run)):
         note(f"{reference.canonical} is fetched{hint}")
     run.require_permitted([reference])
+    if run.scope.kind == "project" and run.scope.root == files.real_path(run.environment.home or "/"):
+        note(f"your home folder is taken for a project; to add it for all your projects: {run.again(user=True)}")
     draft = InstallDraft("add")
     fetched = _fetch_chosen(run, reference)
     with slow_work("Checking") as progress:

@@ -84,7 +84,7 @@ class InstallDraft:
     def plan(self, run: InstallRun) -> InstallPlan:
         """Return the plan that people and programs see."""
         actions = (
-            InstallAction(self.kind, name, skill.tree, skill.source, run.shown_folder(name))
+            InstallAction(self.kind, name, skill.tree, skill.source, run.shown_folder(name, skill))
             for name, (skill, _) in self.entries.items()
         )
         return InstallPlan(tuple(actions), tuple(self.unchanged), tuple(self.refused))
@@ -119,7 +119,8 @@ def _show(run: InstallRun, draft: InstallDraft) -> None:
         return
     for name, review in {**draft.strangers, **draft.reviews}.items():
         if name not in draft.differences:
-            write(review_view(review, run.shown_folder(name), _seen_by(run, draft.entries[name][0].hosts), run.display))
+            skill = draft.entries[name][0]
+            write(review_view(review, run.shown_folder(name, skill), _seen_by(run, skill.hosts), run.display))
     for name, (_, difference) in draft.differences.items():
         write(difference_view(name, difference, run.environment.env))
 
@@ -141,7 +142,10 @@ def _finish(
         return
     more = {
         "findings": consent.rows() if consent is not None else [],
-        "reviews": [review_json(review, run.shown_folder(name)) for name, review in draft.reviews.items()],
+        "reviews": [
+            review_json(review, run.shown_folder(name, draft.entries[name][0]))
+            for name, review in draft.reviews.items()
+        ],
         "differences": [
             difference_json(name, (before, draft.entries[name][0].tree), difference)
             for name, (before, difference) in draft.differences.items()
@@ -204,8 +208,11 @@ def _seen_by(run: InstallRun, hosts: Iterable[str]) -> str:
     own, named, kind = chosen_hosts(run.environment, run.settings), [*hosts], run.scope.kind
     reading = hosts_reading(".agents/skills", kind, own) if kind == "project" or not named else []
     others = [host for host in reading if host not in named]
-    if chosen_by(run.environment, run.settings) == "all" and others:
-        return ", ".join([*named, f"every agent that reads .agents/skills ({len(others)} known)"])
+    if chosen_by(run.environment, run.settings) == "all":
+        # Nothing says which agents the user has, so the others are no news.
+        return ", ".join(
+            [*named, *([f"every agent that reads .agents/skills ({len(others)} known)"] if others else [])]
+        )
     unseen = [host for host in own if host not in (*named, *reading)]
     hint = f"; not by {', '.join(unseen)} (to change that: --host {unseen[0]})" if unseen else ""
     return (", ".join([*named, *others]) or "no host") + hint

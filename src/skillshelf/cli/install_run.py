@@ -136,8 +136,14 @@ class InstallRun:
         own = f"{self.scope.skills_folder}/{name}"
         return [verify_folder(name, path, skill.tree, self.store, through_links=path != own) for path in places]
 
-    def shown_folder(self, name: str) -> str:
-        """Return the folder in which people find a skill of this scope."""
+    def shown_folder(self, name: str, skill: LockedSkill | None = None) -> str:
+        """Return the folder in which people find a skill of this scope.
+
+        A skill of the user that hosts are named for is in the store, and beside it only where those hosts look.
+        """
+        skill = skill or self.locked.get(name)
+        if self.scope.kind == "user" and skill is not None and skill.hosts:
+            return self.store.path_of(skill.tree)
         above = self.scope.skills_folder or f"{self.environment.home}/.agents/skills"
         return f"{above}/{name}"
 

@@ -247,7 +247,7 @@ def verify_view(found: Sequence["SkillFound"], display: PathDisplay, settle: Map
         lines += [f"         {step}" for step in settle.get(one.path, ())]
     names, bad = {one.name for one in found}, {one.name for one in found if not one.ok}
     good = f"{len(names) - len(bad)} of {plural(len(names), 'skill')} as locked"
-    lines.append(good if found else "No skill is installed here.")
+    lines.append(good if found else "No skill is installed here (to add one: skillshelf add SOURCE).")
     return "".join(f"{line}\n" for line in lines)
 
 

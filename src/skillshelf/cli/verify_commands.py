@@ -161,7 +161,7 @@ def outdated(values: Values) -> int:
 
 def _outdated_view(run: InstallRun, rows: list[dict[str, Any]]) -> str:
     if not rows:
-        return "No skill is installed here.\n"
+        return "No skill is installed here (to add one: skillshelf add SOURCE).\n"
     shown = [
         (row["state"], visible(row["name"]), visible(row["reason"] or f"{row['source']}{_at(row)}"))
         for row in rows
