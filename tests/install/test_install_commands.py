@@ -848,3 +848,25 @@ def test_whoever_adds_to_the_home_folder_is_told_of_the_scope_for_all_projects(m
 
     assert "your home folder is taken for a project" in err
     assert "--user" in err
+
+
+@pytest.mark.parametrize("command", [("install", "--yes"), ("update", "pdf", "--restore", "--yes")])
+def test_a_damaged_store_is_no_reason_to_read_the_sources_of_a_stranger(
+    machine: Machine, run: Run, command: tuple[str, ...]
+) -> None:
+    source = upstream(machine)
+    add(run)
+    shutil.copytree(source, machine.base / "other")
+    lock = json.loads((machine.repo / "skillshelf.lock").read_text())
+    lock["skills"]["pdf"]["source"] = "../other"
+    (machine.repo / "skillshelf.lock").write_text(json.dumps(lock))
+    (machine.repo / "skillshelf.toml").unlink()
+    shutil.rmtree(machine.repo / ".agents")
+    stored = next((machine.home / ".local/share/skillshelf/store").rglob("SKILL.md"))
+    stored.chmod(0o644)
+    stored.write_text("damaged")
+
+    status, _, err = run(*command)
+
+    assert (status, "is not trusted" in err) == (4, True)
+    assert not (machine.repo / ".agents").exists()

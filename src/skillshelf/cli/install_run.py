@@ -223,7 +223,7 @@ class InstallRun:
         trees = {tree for tree, _ in self._approved} if as_locked else set()
         return all(
             isinstance(one, LockedSkill)
-            and ((one.tree, one.source) in self._approved or (one.tree in trees and self.store.has(one.tree)))
+            and ((one.tree, one.source) in self._approved or (one.tree in trees and self.store.is_intact(one.tree)))
             for one in skills.values()
         )
 

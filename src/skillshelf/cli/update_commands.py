@@ -130,7 +130,7 @@ def _restore(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
         else:
             needed[name] = skill
     run.require_permitted(references_of(run, needed))
-    if any(not run.store.has(skill.tree) for skill in needed.values()):
+    if any(not run.store.is_intact(skill.tree) for skill in needed.values()):
         run.require_vouched(needed)
     draft_locked(run, draft, needed)
     for name, (skill, _) in draft.entries.items():
