@@ -544,7 +544,7 @@ def test_rollback_goes_back_to_the_version_before_an_update(machine: Machine, ru
 
     assert lock_of(machine)["pdf"]["tree"] == first
     assert run("verify")[0] == 0
-    assert run("rollback", "99")[0] == 2
+    assert run("rollback", "99")[0] == 3
 
 
 def test_gc_keeps_what_a_generation_names(machine: Machine, run: Run) -> None:
@@ -586,6 +586,53 @@ def test_named_hosts_get_a_link_of_their_own(machine: Machine, run: Run) -> None
     assert run("verify")[0] == 0
 
 
+def test_whoever_clones_a_project_gets_the_links_of_its_hosts_from_install(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    add(run, "--host", "claude-code")
+    link = machine.repo / ".claude/skills/pdf"
+    shutil.rmtree(machine.repo / ".claude")
+    shutil.rmtree(machine.home / ".local")
+
+    assert "is not trusted" in run("install", "--yes")[2]
+    trusted(machine)
+    assert run("install")[0] == 4
+    assert not link.is_symlink()
+    assert run("install", "--frozen", "--yes")[0] == 0
+    assert link.is_symlink()
+    assert run("install", "--frozen")[1] == "1 skill unchanged\n"
+
+
+def test_a_link_where_a_skill_was_installed_is_a_change_whatever_it_leads_to(machine: Machine, run: Run) -> None:
+    source = upstream(machine)
+    add(run)
+    shutil.rmtree(installed(machine))
+    installed(machine).symlink_to(source)
+
+    assert run("verify")[0] == 1
+    status, out, _ = run("install", "--frozen")
+    assert (status, f"not as locked: a link leads to {source}" in " ".join(out.split())) == (1, True)
+    assert run("update", "pdf", "--restore", "--yes")[0] == 0
+    assert not installed(machine).is_symlink()
+    assert run("verify")[0] == 0
+
+
+@pytest.mark.parametrize("command", [("install",), ("update",), ("outdated",)])
+def test_a_source_that_nobody_typed_is_refused_with_the_file_that_has_it(
+    machine: Machine, run: Run, command: tuple[str, ...]
+) -> None:
+    upstream(machine)
+    add(run)
+    lock = json.loads((machine.repo / "skillshelf.lock").read_text())
+    lock["skills"]["pdf"]["source"] = "nonsense"
+    (machine.repo / "skillshelf.lock").write_text(json.dumps(lock))
+    (machine.repo / "skillshelf.toml").unlink()
+    shutil.rmtree(machine.repo / ".agents")
+
+    status, _, err = run(*command)
+
+    assert (status, f"{machine.repo}/skillshelf.lock: not a source: nonsense" in err) == (2, True)
+
+
 # Import -------------------------------------------------------------------------------------------
 
 
@@ -612,6 +659,27 @@ def test_import_installs_what_another_tool_locked_and_reports_other_bytes(machin
     assert (status, "its bytes are not those" in err) == (1, True)
     assert lock_of(machine)["pdf"]["source"] == "./vendor/pdf"
     assert 'name = "pdf"' in (machine.repo / "skillshelf.toml").read_text()
+
+
+@pytest.mark.parametrize("through_link", [False, True])
+def test_the_list_of_a_strangers_project_is_not_read_for_the_user_either(
+    machine: Machine, run: Run, through_link: bool
+) -> None:
+    source = upstream(machine, "pdf")
+    rows = {"pdf": {"source": str(source), "sourceType": "local", "computedHash": "0" * 64}}
+    text = json.dumps({"version": 1, "skills": rows})
+    place = machine.base / "skills-lock.json" if through_link else machine.repo / "skills-lock.json"
+    place.write_text(text)
+    if through_link:
+        (machine.repo / "skills-lock.json").symlink_to(place)
+    before = everything(machine.home)
+
+    for scope in ((), ("--user",)):
+        status, _, err = run("import", "skills-lock.json", "--yes", *scope)
+        assert (status, f"{machine.repo} is not trusted" in err) == (4, True)
+    assert everything(machine.home) == before
+    trusted(machine)
+    assert run("import", "skills-lock.json", "--yes", "--user")[0] == 0
 
 
 def test_something_of_the_users_own_is_never_replaced_by_a_link(machine: Machine, run: Run) -> None:
@@ -661,3 +729,144 @@ def test_two_skills_of_one_name_are_told_apart_by_their_paths(machine: Machine, 
     assert (status, "name one by --path: copies/pdf, pdf" in err) == (2, True)
     assert run("add", "../up", "--path", "copies/pdf", "--yes")[0] == 0
     assert lock_of(machine)["pdf"]["path"] == "copies/pdf"
+
+
+# Names, and a machine that fails ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a\u202eb", "pd\u200bf", "n" * 201, "\u6570" * 70])
+def test_a_name_that_nobody_can_read_or_that_is_too_long_is_refused(machine: Machine, run: Run, name: str) -> None:
+    with zipfile.ZipFile(machine.base / "up.zip", "w") as archive:
+        archive.writestr("SKILL.md", skill_text(name))
+    before = everything(machine.repo, machine.home)
+
+    status, _, err = run("add", "../up.zip", "--yes")
+
+    assert (status, "(skill-name)" in err) == (4, True)
+    assert everything(machine.repo, machine.home) == before
+
+
+def test_two_names_that_are_one_on_many_disks_are_refused_before_the_question(machine: Machine, run: Run) -> None:
+    upstream(machine, "pdf")
+    upstream(machine, "PDF")
+    before = everything(machine.repo, machine.home)
+
+    status, out, err = run("add", "../up", "--skill", "pdf,PDF", "--yes")
+
+    assert (status, out) == (4, "")
+    assert "PDF and pdf are one name on many disks" in err
+    assert everything(machine.repo, machine.home) == before
+    add(run)
+    assert "(name-taken)" in run("add", "../up/PDF", "--yes")[2]
+
+
+def test_a_failure_of_the_machine_is_json_for_programs(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    # The store cannot be made where a file lies.
+    store = machine.home / ".local/share/skillshelf/store"
+    store.parent.mkdir(parents=True)
+    store.write_text("mine")
+
+    failure = json_output(run, "add", "../up/pdf", "--yes", schema="failure")
+
+    assert failure["error"]["code"] == "failed"
+    assert failure["error"]["message"].startswith(f"nothing was changed: {store}")
+
+
+def test_what_no_command_expects_is_json_for_programs_too(machine: Machine, run: Run, tmp_path: Path) -> None:
+    upstream(machine)
+    missing = tmp_path / "no-such-folder"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(missing))
+        failure = json_output(run, "add", "../up/pdf", "--yes", schema="failure")
+
+    assert failure["error"]["message"].startswith(f"the machine failed: {missing}/")
+
+
+@pytest.mark.parametrize("place", [".agents", ".agents/skills", "skillshelf.toml"])
+def test_nobody_is_asked_about_what_cannot_be_written_because_of_a_link(machine: Machine, run: Run, place: str) -> None:
+    upstream(machine)
+    outside = machine.base / "outside"
+    outside.mkdir()
+    (outside / "skillshelf.toml").write_text("")
+    (machine.repo / place).parent.mkdir(exist_ok=True)
+    (machine.repo / place).symlink_to(outside / place if place.endswith(".toml") else outside)
+    before = everything(machine.base)
+
+    status, out, err = run("add", "../up/pdf", "--yes")
+
+    assert status in (2, 4)
+    assert out == ""
+    assert " in its place" in err
+    assert everything(machine.base) == before
+
+
+def test_a_host_that_cannot_be_served_is_refused_for_programs_too(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    outside = machine.base / "outside"
+    outside.mkdir()
+    (machine.repo / ".claude").symlink_to(outside)
+
+    plan = json_output(run, "add", "../up/pdf", "--yes", "--host", "claude-code", schema="install")
+
+    assert [one["name"] for one in plan["refused"]] == ["pdf"]
+    assert plan["refused"][0]["reason"].startswith("claude-code: ")
+    assert [*outside.iterdir()] == []
+
+
+def test_whoever_forgets_the_dot_before_a_folder_is_told(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    shutil.copytree(machine.base / "up", machine.repo / "vendor")
+
+    status, _, err = run("add", "vendor", "--yes")
+    assert (status, "./vendor" in err) == (2, True)
+
+
+def test_a_generation_that_is_not_there_is_not_found(machine: Machine, run: Run) -> None:
+    upstream(machine)
+    add(run)
+
+    assert [run("rollback", number, "--yes")[0] for number in ("99", "9" * 5000, "x", "-1")] == [3, 3, 2, 2]
+
+
+def test_a_skill_of_the_user_for_a_host_alone_is_not_said_to_be_where_others_look(machine: Machine, run: Run) -> None:
+    upstream(machine)
+
+    plan = json_output(run, "add", "../up/pdf", "--user", "--host", "claude-code", "--yes", schema="install")
+
+    assert not (machine.home / ".agents").exists()
+    assert plan["actions"][0]["path"] == plan["reviews"][0]["path"]
+    assert Path(plan["actions"][0]["path"], "SKILL.md").is_file()
+    assert (machine.home / ".claude/skills/pdf").is_symlink()
+
+
+def test_whoever_adds_to_the_home_folder_is_told_of_the_scope_for_all_projects(machine: Machine, run: Run) -> None:
+    upstream(machine)
+
+    _, _, err = run("add", str(machine.base / "up/pdf"), "--dry-run", cwd=machine.home)
+
+    assert "your home folder is taken for a project" in err
+    assert "--user" in err
+
+
+@pytest.mark.parametrize("command", [("install", "--yes"), ("update", "pdf", "--restore", "--yes")])
+def test_a_damaged_store_is_no_reason_to_read_the_sources_of_a_stranger(
+    machine: Machine, run: Run, command: tuple[str, ...]
+) -> None:
+    source = upstream(machine)
+    add(run)
+    shutil.copytree(source, machine.base / "other")
+    lock = json.loads((machine.repo / "skillshelf.lock").read_text())
+    lock["skills"]["pdf"]["source"] = "../other"
+    (machine.repo / "skillshelf.lock").write_text(json.dumps(lock))
+    (machine.repo / "skillshelf.toml").unlink()
+    shutil.rmtree(machine.repo / ".agents")
+    stored = next((machine.home / ".local/share/skillshelf/store").rglob("SKILL.md"))
+    stored.chmod(0o644)
+    stored.write_text("damaged")
+
+    status, _, err = run(*command)
+
+    assert (status, "is not trusted" in err) == (4, True)
+    assert not (machine.repo / ".agents").exists()

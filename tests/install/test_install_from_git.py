@@ -219,9 +219,29 @@ def test_a_person_in_a_strangers_folder_is_asked_before_the_first_connection(git
     line = " ".join([*COMMAND, "install", "--allow-http", "--yes"])
     with terminal(200, 50) as screen:
         screen.start(line, cwd=git.machine.repo, env={"HOME": str(git.machine.home)})
-        screen.wait("pdf: from git+http", "is not trusted. Read 1 skill from there? [y/N]")
+        screen.wait("pdf: from git+http", "is not trusted. Read 1 skill from these sources? [y/N]")
         screen.keys("n", "Enter")
         screen.wait("nothing was read or written", "exit 4")
+    assert not (git.machine.repo / ".agents").exists()
+
+
+@needs_program("tmux")
+def test_a_person_sees_what_the_lock_of_a_strangers_folder_would_install(git: Git) -> None:
+    git.commit()
+    assert git.run("add", git.source, "--skill", "pdf", "--yes")[0] == 0
+    shutil.rmtree(git.machine.repo / ".agents")
+    shutil.rmtree(git.machine.home / ".local")
+    lock = json.loads(git.lock.read_text())
+    lock["skills"]["pdf"]["hosts"] = ["ghost\u202e"]
+    git.lock.write_text(json.dumps(lock))
+    line = " ".join([*COMMAND, "install", "--allow-http"])
+    with terminal(200, 50) as screen:
+        screen.start(line, cwd=git.machine.repo, env={"HOME": str(git.machine.home)})
+        screen.wait("Read 1 skill from these sources? [y/N]")
+        screen.keys("y", "Enter")
+        screen.wait("scripts/run.sh", "seen by", r"ghost\u202e", "Install 1 skill? [y/N]")
+        screen.keys("n", "Enter")
+        screen.wait("nothing was written", "exit 4")
     assert not (git.machine.repo / ".agents").exists()
 
 
@@ -253,3 +273,77 @@ def test_the_policy_of_the_machine_says_what_may_be_installed(tmp_path: Path) ->
     done = machine.run("remove", "pdf", "--yes")
     assert (done.status, f"({policy}: skills.required)" in done.err) == (4, True)
     assert not (machine.project / "skillshelf.lock").read_text().count('"skills": {}')
+
+
+def test_another_spelling_of_a_source_is_the_same_source_for_the_policy(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    up = machine.base / "up"
+    machine.skill("pdf", root=up)
+    (machine.base / "alias").symlink_to(up)
+    market = up / ".claude-plugin/marketplace.json"
+    market.parent.mkdir()
+    market.write_text('{"name": "m", "plugins": [{"name": "office", "source": "./pdf"}]}')
+    spellings = ("../up/pdf", f"{up}/pdf", "../alias/pdf", f"git+file://{up}/pdf", "plugin:../up/office")
+
+    machine.write(f'[sources]\ndeny = ["{up}*", "git+file://{up}*"]\n')
+    for source in spellings:
+        done = machine.run("add", source, "--yes")
+        assert (done.status, "sources.deny)" in done.err) == (4, True), source
+
+    machine.write(f'[sources]\nallow = ["{up}/pdf"]\n')
+    assert machine.run("add", "../up/pdf", "--yes").status == 0
+
+
+def test_a_marketplace_leads_to_no_repository_that_the_policy_denies(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    market = machine.base / "up/.claude-plugin/marketplace.json"
+    market.parent.mkdir(parents=True)
+    elsewhere = {"source": "github", "repo": "evil/skills"}
+    market.write_text(json.dumps({"name": "m", "plugins": [{"name": "office", "source": elsewhere}]}))
+    machine.write('[sources]\ndeny = ["git+https://github.com/evil/*"]\n')
+
+    done = machine.run("add", "plugin:../up/office", "--yes")
+
+    assert done.status == 4
+    assert "source git+https://github.com/evil/skills is not allowed by the system policy" in done.err
+
+
+def test_what_the_policy_requires_is_kept_from_every_command(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    folder = machine.skill("pdf", root=machine.base / "up")
+    assert machine.run("add", "../up/pdf", "--yes").status == 0
+    tree = json.loads((machine.project / "skillshelf.lock").read_text())["skills"]["pdf"]["tree"]
+    (folder / "more.md").write_text("more\n")
+    lines = (("rollback", "--yes"), ("rollback", "0", "--yes"), ("remove", "pdf", "--yes"))
+
+    for entry in ("PDF", tree, f"{machine.project}/.agents/skills/pdf"):
+        machine.write(f'[skills]\nrequired = ["{entry}"]\n')
+        for line in lines:
+            done = machine.run(*line)
+            assert (done.status, "pdf cannot be removed" in done.err) == (4, True), (entry, line)
+    machine.write(f'[skills]\nrequired = ["{tree}"]\n')
+    for line in (("update", "--yes"), ("add", "../up/pdf", "--yes")):
+        done = machine.run(*line)
+        assert (done.status, f"pdf cannot be changed: the system policy requires {tree}" in done.err) == (4, True)
+
+
+def test_nothing_is_installed_in_a_folder_that_the_policy_forbids(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    machine.skill("pdf", root=machine.base / "up")
+    machine.write(f'[skills]\nforbidden = ["{machine.project}/.agents/skills"]\n')
+
+    done = machine.run("add", "../up/pdf", "--yes")
+
+    assert (done.status, "pdf is forbidden by the system policy" in done.err) == (4, True)
+
+
+def test_a_repository_that_is_also_a_folder_here_is_told_apart(tmp_path: Path) -> None:
+    machine = policy_machine(tmp_path)
+    machine.skill("pdf", root=machine.project / "vendor")
+    machine.write('[sources]\ndeny = ["git+https://github.com/*"]\n')
+
+    done = machine.run("add", "vendor/pdf", "--yes")
+
+    assert done.status == 4
+    assert "git+https://github.com/vendor/pdf is fetched (for the one in this folder: skillshelf add" in done.err
+    assert "./vendor/pdf" in done.err

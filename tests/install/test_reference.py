@@ -181,6 +181,8 @@ def test_a_source_without_versions_takes_no_ref(text: str) -> None:
         ("https://host/?token=s3cret", "secret-in-url"),
         ("https://host/a?x=1&access_token=s3cret", "secret-in-url"),
         ("git+https://host/a?private_key=s3cret", "secret-in-url"),
+        ("https://host/a;token=s3cret", "secret-in-url"),
+        ("git+https://host/a;token=s3cret", "secret-in-url"),
         ("plugin:git+https://s3cret@host/a/p", "secret-in-url"),
         ("http://host/", "plain-http"),
         ("http://127.0.0.1.example.org/", "plain-http"),
@@ -252,3 +254,14 @@ def test_any_text_is_a_source_that_comes_back_or_one_error(text: str) -> None:
         assert again == found
         said = found.canonical
     assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    "text", ["me:s3cret@host:a", "https:/me:s3cret@host/a", "https://host/a#s3cret", "ssh://me:s3cret@host/a"]
+)
+def test_a_mistyped_source_is_named_without_what_may_be_a_password(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_reference(text, HERE)
+
+    assert "host" in str(caught.value)
+    assert "s3cret" not in str(caught.value)

@@ -21,7 +21,7 @@ from skillshelf.core.environment import (
     user_data_folder,
     user_state_folder,
 )
-from skillshelf.core.limits import LOCK_BYTES, RECORDS_BYTES
+from skillshelf.core.limits import INSTALLED_NAME_BYTES, LOCK_BYTES, RECORDS_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.validation import validate
 from skillshelf.errors import ConfigurationError
@@ -75,7 +75,7 @@ def read_lock(path: str) -> dict[str, LockedSkill] | None:
     if (kind := files.kind_at(path)) is None:
         return None
     if kind != "file":
-        raise UnusableLock(f"{path}: it is a {kind}, not a file")
+        raise UnusableLock(f"{path}: it is a {kind}, not a file; move it away")
     try:
         data = files.read_file(path, limit=LOCK_BYTES, links="never")
     except OSError as error:
@@ -156,8 +156,19 @@ def _problem(name: str, entry: Any) -> str | None:
 
 
 def is_installable_name(name: str) -> bool:
-    """Return whether a skill may be installed under a name, which becomes the name of its folder."""
-    return "/" not in name and name[:1] not in ("", ".", "-", "~") and name_problem([name]) is None
+    """Return whether a skill may be installed under a name, which becomes the name of its folder.
+
+    It has nothing that a reader cannot see, and leaves room for the ends of temporary names beside it.
+    """
+    if "/" in name or name[:1] in ("", ".", "-", "~") or name_problem([name]) is not None:
+        return False
+    if len(name.encode()) > INSTALLED_NAME_BYTES:
+        return False
+    if name.isascii():
+        return True
+    from skillshelf.core.hidden_text import hidden_text
+
+    return hidden_text(name) is None
 
 
 class _Repeated(ValueError):

@@ -15,6 +15,7 @@ from skillshelf.cli.install_draft import (
     edit_refusal,
     is_edited,
     references_of,
+    require_permitted,
     reviewed,
 )
 from skillshelf.cli.install_run import InstallRun
@@ -33,6 +34,7 @@ from skillshelf.errors import (
     ConfigurationError,
     PermissionDenied,
     SkillError,
+    SourceRefused,
 )
 from skillshelf.install.wishes import Wish
 
@@ -65,8 +67,16 @@ def add(values: Values) -> int:
 
     run = InstallRun("add", values)
     hosts = _named_hosts(run)
-    reference = scoped_reference(values["source"], run.environment, run.scope, path=values["path"], ref=values["ref"])
+    try:
+        text = values["source"]
+        reference = scoped_reference(text, run.environment, run.scope, path=values["path"], ref=values["ref"])
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}{_folder_hint(run)}") from None
+    if reference.kind == "git" and (hint := _folder_hint(run)):
+        note(f"{reference.canonical} is fetched{hint}")
     run.require_permitted([reference])
+    if run.scope.kind == "project" and run.scope.root == files.real_path(run.environment.home or "/"):
+        note(f"your home folder is taken for a project; to add it for all your projects: {run.again(user=True)}")
     draft = InstallDraft("add")
     fetched = _fetch_chosen(run, reference)
     with slow_work("Checking") as progress:
@@ -80,6 +90,14 @@ def add(values: Values) -> int:
         name, scope = next(iter(draft.entries)), " --user" if values["user"] else ""
         note(f"to read it: skillshelf show {name}; to check it later: skillshelf verify{scope}")
     return status
+
+
+def _folder_hint(run: InstallRun) -> str:
+    """Return how to name a file or folder that is here, and was typed as a name without a path before it."""
+    text = run.values["source"]
+    if ":" in text or text[:1] in ("", "/", ".", "~") or files.kind_at(f"{run.environment.cwd}/{text}") is None:
+        return ""
+    return f" (for the one in this folder: {run.again(source=f'./{text}')})"
 
 
 def _fetch_chosen(run: InstallRun, reference: "SourceReference") -> "list[FetchedSkill]":
@@ -142,7 +160,7 @@ def _draft_added(
             draft.refused.append((name, edit_refusal(found)))
             return
     else:
-        _require_free(run, one, hosts)
+        _require_free(run, draft, one, hosts)
     review = reviewed(run, one, claims=[*claims, *_claims(run, one)])
     wish = Wish(one.identity.source, one.identity.path, reference.ref, name, hosts)
     draft.reviews[name] = review
@@ -151,10 +169,14 @@ def _draft_added(
         draft_difference(run, draft, name, known, one.contents)
 
 
-def _require_free(run: InstallRun, one: "FetchedSkill", hosts: Sequence[str]) -> None:
+def _require_free(run: InstallRun, draft: InstallDraft, one: "FetchedSkill", hosts: Sequence[str]) -> None:
     """Raise PermissionDenied if something that nobody installed is in the way; a copy with the same bytes is not."""
-    from skillshelf.catalog.tree import skill_tree
+    from skillshelf.catalog.tree import name_problem, skill_tree
 
+    for other in (*run.locked, *draft.entries):
+        if other != one.name and name_problem([other, one.name]) is not None:
+            reason = f"{visible(one.name)} and {visible(other)} are one name on many disks"
+            raise SourceRefused("name-taken", f"{reason}; only one of them can be installed here")
     path, is_project = run.shown_folder(one.name), run.scope.kind == "project"
     kind = files.kind_at(path)
     if kind is None or (hosts and not is_project):
@@ -167,10 +189,14 @@ def _require_free(run: InstallRun, one: "FetchedSkill", hosts: Sequence[str]) ->
 
 
 def _claims(run: InstallRun, one: "FetchedSkill") -> list[str]:
+    return _claims_of(run, one.name, one.identity.source)
+
+
+def _claims_of(run: InstallRun, name: str, source: str) -> list[str]:
     from skillshelf.install.review import claims_of
 
-    folder = run.shown_folder(one.name).rpartition("/")[0]
-    return list(claims_of(one.name, one.identity.source, folder, run.locked, run.catalog))
+    folder = run.shown_folder(name).rpartition("/")[0]
+    return list(claims_of(name, source, folder, run.locked, run.catalog))
 
 
 def install(values: Values) -> int:
@@ -187,31 +213,35 @@ def install(values: Values) -> int:
     if draft.refused:
         # Somebody's own bytes lie there; a part of a lock is never installed.
         return carry_out(run, draft, "", None, refused=NEGATIVE)
-    if not needed and not new:
+    unserved = _unserved(run, draft)
+    if not needed and not new and not unserved:
         return carry_out(run, draft, "", None, refused=NEGATIVE)
     run.require_permitted(references_of(run, {**needed, **new}))
-    run.require_vouched({**needed, **new}, as_locked=True)
+    run.require_vouched({**needed, **new, **unserved}, as_locked=True)
     draft_locked(run, draft, needed)
     if draft.refused:
         draft.entries.clear()
         return carry_out(run, draft, "", None, refused=NEGATIVE)
     for name, wish in new.items():
         _draft_wish(run, draft, name, wish)
-    consent = consent_to(run, draft.reviews)
-    if not run.is_vouched(needed, as_locked=True):
-        consent = consent_to(run, {**draft.reviews, **_reviews_of_locked(run, draft, needed)})
+    if not run.is_vouched({**needed, **unserved}, as_locked=True):
+        draft.strangers = _reviews_of_locked(run, draft, {**needed, **unserved})
+    consent = consent_to(run, {**draft.reviews, **draft.strangers})
+    for name, skill in unserved.items():
+        # The copy is as locked, so nothing but the links and copies of hosts is made.
+        require_permitted(run, name, skill.tree)
+        draft.entries.setdefault(name, (skill, None))
+    draft.unchanged = [row for row in draft.unchanged if row[0] not in draft.entries]
     return carry_out(run, draft, f"Install {plural(len(draft.entries), 'skill')}", consent, refused=NEGATIVE)
 
 
 def _wishes_to_resolve(run: InstallRun) -> dict[str, Wish]:
     """Return the wishes that the lock does not answer, by name; one without a name by its source."""
-    from skillshelf.install.sources import scoped_reference
+    from skillshelf.install.sources import locked_reference
 
     found = {}
     for wish in run.wishes:
-        reference = scoped_reference(
-            wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, base=run.scope.root
-        )
+        reference = locked_reference(wish, run.environment, run.scope)
         candidates = run.locked.values() if wish.name is None else [run.locked.get(wish.name)]
         if not any(skill is not None and _answers(skill, reference) for skill in candidates):
             found[wish.name or wish.source] = wish
@@ -251,13 +281,21 @@ def _needed(run: InstallRun, draft: InstallDraft) -> dict[str, LockedSkill]:
     return needed
 
 
+def _unserved(run: InstallRun, draft: InstallDraft) -> dict[str, LockedSkill]:
+    """Return the skills of a project that are as locked, and for which a named host has nothing on this machine yet."""
+    from skillshelf.install.host_links import unserved_hosts
+
+    if run.scope.kind == "user":
+        return {}
+    skills = {name: run.locked[name] for name, _, _ in draft.unchanged if run.locked[name].hosts}
+    return {name: skill for name, skill in skills.items() if unserved_hosts(run.scope.root, name, skill.hosts)}
+
+
 def _draft_wish(run: InstallRun, draft: InstallDraft, name: str, wish: Wish) -> None:
     """Resolve a wish that the lock does not answer, as `add` would."""
-    from skillshelf.install.sources import SourceReader, scoped_reference
+    from skillshelf.install.sources import SourceReader, locked_reference
 
-    reference = scoped_reference(
-        wish.source, run.environment, run.scope, path=wish.path, ref=wish.ref, base=run.scope.root
-    )
+    reference = locked_reference(wish, run.environment, run.scope)
     with slow_work(f"Reading {reference.canonical}") as progress:
         reader = SourceReader(run.context(progress))
         names = reader.names(reference) if wish.name is None else [wish.name]
@@ -269,7 +307,7 @@ def _draft_wish(run: InstallRun, draft: InstallDraft, name: str, wish: Wish) -> 
     draft.reviews[one.name] = review
     known = run.locked.get(one.name)
     if known is None:
-        _require_free(run, one, wish.hosts)
+        _require_free(run, draft, one, wish.hosts)
     draft.put(one.name, review.locked(wish.hosts), one.contents, wish._replace(name=one.name))
     draft.unchanged = [row for row in draft.unchanged if row[0] != one.name]
     if known is not None and known.tree != one.tree:
@@ -282,11 +320,14 @@ def _reviews_of_locked(
     """Return reviews of locked skills of a stranger's project, whose bytes nobody on this machine has approved."""
     from skillshelf.catalog.source import SourceIdentity
     from skillshelf.install.review import review_skill
+    from skillshelf.install.verify import disk_contents
 
     made = {}
     for name, skill in needed.items():
         identity = SourceIdentity(skill.source, skill.path, skill.ref, skill.commit, skill.artifact, "")
-        made[name] = review_skill(name, identity, draft.contents_of(run, name))
+        is_drafted = name in draft.entries
+        contents = draft.contents_of(run, name) if is_drafted else disk_contents(run.folder_of(name, skill))
+        made[name] = review_skill(name, identity, contents, claims=_claims_of(run, name, skill.source))
     return made
 
 
@@ -310,9 +351,8 @@ def import_lock(values: Values) -> int:
         wishes[skill.name] = Wish(reference.canonical, reference.path, reference.ref, skill.name)
         known[skill.name] = (skill, reference)
     run.require_permitted([reference for _, reference in known.values()])
-    if wishes and files.is_inside(files.real_path(path), run.scope.root):
-        # The list is a part of the project, like its lock.
-        run.require_vouched(wishes)
+    if wishes:
+        run.require_own_list(path, wishes)
     for skill, reference in known.values():
         _draft_foreign(run, draft, skill, reference)
     consent = consent_to(run, draft.reviews)

@@ -18,7 +18,7 @@ from skillshelf.cli.install_view import (
     review_view,
     slow_work,
 )
-from skillshelf.config.system_policy import require_permitted_tree
+from skillshelf.config.system_policy import require_permitted_change
 from skillshelf.core.console import as_json, note, write
 from skillshelf.core.text import plural
 from skillshelf.errors import (
@@ -31,6 +31,7 @@ from skillshelf.errors import (
 from skillshelf.install.wishes import Wish
 
 if TYPE_CHECKING:
+    from skillshelf.hosts.link_plan import LinkRefusal
     from skillshelf.install.difference import TreeDifference
     from skillshelf.install.reference import SourceReference
     from skillshelf.install.review import SkillReview
@@ -49,10 +50,12 @@ __all__ = [
     "is_edited",
     "print_plan",
     "references_of",
+    "require_permitted",
     "reviewed",
     "say_result",
     "show_done",
     "show_plan",
+    "with_refused_hosts",
 ]
 
 
@@ -65,6 +68,8 @@ class InstallDraft:
         self.contents: dict[str, Mapping[str, bytes]] = {}
         self.replaced: set[str] = set()
         self.reviews: dict[str, SkillReview] = {}
+        self.strangers: dict[str, SkillReview] = {}
+        """Skills that are shown, and not approved, since only the lock of a stranger's project names them."""
         self.differences: dict[str, tuple[str | None, TreeDifference]] = {}
         self.unchanged: list[tuple[str, str, str]] = []
         self.refused: list[tuple[str, str]] = []
@@ -81,7 +86,7 @@ class InstallDraft:
     def plan(self, run: InstallRun) -> InstallPlan:
         """Return the plan that people and programs see."""
         actions = (
-            InstallAction(self.kind, name, skill.tree, skill.source, run.shown_folder(name))
+            InstallAction(self.kind, name, skill.tree, skill.source, run.shown_folder(name, skill))
             for name, (skill, _) in self.entries.items()
         )
         return InstallPlan(tuple(actions), tuple(self.unchanged), tuple(self.refused))
@@ -89,6 +94,8 @@ class InstallDraft:
 
 def carry_out(run: InstallRun, draft: InstallDraft, question: str, consent: "Consent | None", *, refused: int) -> int:
     """Show a draft, ask, and carry it out whole or not at all; `refused` is the status if a part was refused."""
+    if draft.entries:
+        run.require_own_place()
     _show(run, draft)
     status = refused if draft.refused else DONE
     if not draft.entries:
@@ -105,7 +112,7 @@ def carry_out(run: InstallRun, draft: InstallDraft, question: str, consent: "Con
         _finish(run, draft, consent, planned=True, quiet=True)
         return DENIED
     result = _commit(run, draft)
-    _finish(run, draft, consent, planned=False)
+    _finish(run, draft, consent, planned=False, result=result)
     return max(status, say_result(run, result))
 
 
@@ -113,43 +120,64 @@ def _show(run: InstallRun, draft: InstallDraft) -> None:
     if run.values["json"]:
         return
     seen_by = lru_cache(partial(_seen_by, run))
-    for name, review in draft.reviews.items():
+    for name, review in {**draft.strangers, **draft.reviews}.items():
         if name not in draft.differences:
-            hosts = seen_by(tuple(draft.entries[name][0].hosts))
-            write(review_view(review, run.shown_folder(name), hosts, run.display))
+            skill = draft.entries[name][0]
+            hosts = seen_by(tuple(skill.hosts))
+            write(review_view(review, run.shown_folder(name, skill), hosts, run.display))
     for name, (_, difference) in draft.differences.items():
         write(difference_view(name, difference, run.environment.env))
 
 
 def _finish(
-    run: InstallRun, draft: InstallDraft, consent: "Consent | None", *, planned: bool, quiet: bool = False
+    run: InstallRun,
+    draft: InstallDraft,
+    consent: "Consent | None",
+    *,
+    planned: bool,
+    quiet: bool = False,
+    result: "CommitResult | None" = None,
 ) -> None:
     """Print the plan: as JSON, or in lines unless it was shown before the question."""
     plan = draft.plan(run)
     if not run.values["json"]:
-        is_shown = quiet and (draft.reviews or draft.differences)
+        is_shown = quiet and (draft.reviews or draft.strangers or draft.differences)
         write("" if is_shown else plan_view(plan, run.display, run.environment.env, planned=planned))
         return
     more = {
         "findings": consent.rows() if consent is not None else [],
-        "reviews": [review_json(review, run.shown_folder(name)) for name, review in draft.reviews.items()],
+        "reviews": [
+            review_json(review, run.shown_folder(name, draft.entries[name][0]))
+            for name, review in draft.reviews.items()
+        ],
         "differences": [
             difference_json(name, (before, draft.entries[name][0].tree), difference)
             for name, (before, difference) in draft.differences.items()
         ],
     }
-    write(as_json(plan_json(plan, **more)))
+    write(as_json(plan_json(with_refused_hosts(plan, result), **more)))
+
+
+def with_refused_hosts(plan: InstallPlan, result: "CommitResult | None") -> InstallPlan:
+    """Return a plan with the hosts that could not be served, for programs; people read a line about each."""
+    refused = result.refused if result is not None else ()
+    return plan._replace(refused=(*plan.refused, *((one.skill, _refusal(one)) for one in refused)))
+
+
+def _refusal(one: "LinkRefusal") -> str:
+    return f"{one.host}: {one.reason}" if one.host else one.reason
 
 
 def _commit(run: InstallRun, draft: InstallDraft) -> "CommitResult":
     """Store the bytes that were shown, make them the installed ones by one commit, and remember what was approved."""
-    from skillshelf.install.transaction import SkillChange, commit, store_in_use
+    from skillshelf.install.transaction import SkillChange, commit, nothing_done, store_in_use
 
     with slow_work("Storing"), store_in_use(run.environment):
-        for name, contents in draft.contents.items():
-            # Exactly what was shown: nothing is fetched again.
-            if (tree := run.store.put(contents)) != draft.entries[name][0].tree:
-                raise SkillChanged(name, (tree,))
+        with nothing_done(run.store.folder):
+            for name, contents in draft.contents.items():
+                # Exactly what was shown: nothing is fetched again.
+                if (tree := run.store.put(contents)) != draft.entries[name][0].tree:
+                    raise SkillChanged(name, (tree,))
         # First: a process that is killed in between must not leave a skill that nobody approved.
         _approve(run, draft)
         changes = [SkillChange(name, skill, wish) for name, (skill, wish) in draft.entries.items()]
@@ -175,7 +203,7 @@ def say_result(run: InstallRun, result: "CommitResult") -> int:
     for line in result.notes:
         note(line)
     for one in result.refused:
-        note(f"{one.skill}{f', {one.host}' if one.host else ''}: {one.reason}")
+        note(f"{one.skill}, {_refusal(one)}")
     if run.command != "rollback" and not run.values["json"]:
         note(f"to undo: skillshelf rollback{' --user' if run.values['user'] else ''}")
     return NEGATIVE if result.refused else DONE
@@ -189,8 +217,11 @@ def _seen_by(run: InstallRun, hosts: Iterable[str]) -> str:
     own, named, kind = chosen_hosts(run.environment, run.settings), [*hosts], run.scope.kind
     reading = hosts_reading(".agents/skills", kind, own) if kind == "project" or not named else []
     others = [host for host in reading if host not in named]
-    if chosen_by(run.environment, run.settings) == "all" and others:
-        return ", ".join([*named, f"every agent that reads .agents/skills ({len(others)} known)"])
+    if chosen_by(run.environment, run.settings) == "all":
+        # Nothing says which agents the user has, so the others are no news.
+        return ", ".join(
+            [*named, *([f"every agent that reads .agents/skills ({len(others)} known)"] if others else [])]
+        )
     unseen = [host for host in own if host not in (*named, *reading)]
     hint = f"; not by {', '.join(unseen)} (to change that: --host {unseen[0]})" if unseen else ""
     return (", ".join([*named, *others]) or "no host") + hint
@@ -210,8 +241,14 @@ def consent_to(run: InstallRun, reviews: Mapping[str, "SkillReview"]) -> "Consen
 def reviewed(run: InstallRun, one: "FetchedSkill", *, claims: Sequence[str] = ()) -> "SkillReview":
     from skillshelf.install.review import review_skill
 
-    require_permitted_tree(run.policy, one.name, one.tree)
+    require_permitted(run, one.name, one.tree)
     return review_skill(one.name, one.identity, one.contents, notes=one.notes, claims=claims)
+
+
+def require_permitted(run: InstallRun, name: str, after: str | None) -> None:
+    """Raise PermissionDenied if the system policy does not let a skill become this tree, or go."""
+    known = run.locked.get(name)
+    require_permitted_change(run.policy, name, run.shown_folder(name), known.tree if known else None, after)
 
 
 def is_edited(found: "SkillFound") -> bool:
@@ -226,9 +263,10 @@ def edit_refusal(found: "SkillFound") -> str:
     name = found.name
     which = ", ".join(f"{file.path} ({file.state})" for file in found.files[:3])
     more = f" and {len(found.files) - 3} more" if len(found.files) > 3 else ""
-    cause = f"; {found.cause}" if found.cause else ""
+    cause = f"; {found.cause}" if found.cause and which else ""
+    what = f"edited on the disk: {which}" if which or not found.cause else f"not as locked: {found.cause}"
     return (
-        f"edited on the disk: {which or 'unknown files'}{more}{cause} "
+        f"{what}{more}{cause} "
         f"(to see it: skillshelf diff {name}; to settle it: skillshelf update {name} --restore, or --accept)"
     )
 
@@ -257,19 +295,16 @@ def _installed(run: InstallRun, name: str, skill: LockedSkill) -> Mapping[str, b
 
 
 def references_of(run: InstallRun, skills: Mapping[str, Wish | LockedSkill]) -> "list[SourceReference]":
-    from skillshelf.install.sources import scoped_reference
+    from skillshelf.install.sources import locked_reference
 
-    return [
-        scoped_reference(one.source, run.environment, run.scope, path=one.path, ref=one.ref, base=run.scope.root)
-        for one in skills.values()
-    ]
+    return [locked_reference(one, run.environment, run.scope) for one in skills.values()]
 
 
 def draft_locked(run: InstallRun, draft: InstallDraft, needed: Mapping[str, LockedSkill]) -> None:
     """Add the exact bytes of locked skills: those of the store, else those that the source still has."""
     missing = {}
     for name, skill in needed.items():
-        require_permitted_tree(run.policy, name, skill.tree)
+        require_permitted(run, name, skill.tree)
         if run.store.is_intact(skill.tree):
             draft.entries[name] = (skill, None)
         else:

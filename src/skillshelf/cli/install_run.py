@@ -17,7 +17,14 @@ from skillshelf.config.system_policy import require_source
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, ask, can_ask, note
 from skillshelf.core.text import did_you_mean, plural, visible
-from skillshelf.errors import ConfigurationError, PermissionDenied, SkillDirectoryNotFound, SkillError, SourceNotFound
+from skillshelf.errors import (
+    ConfigurationError,
+    PermissionDenied,
+    SkillDirectoryNotFound,
+    SkillError,
+    SourceNotFound,
+    SourceRefused,
+)
 from skillshelf.install.scope import scope_of
 from skillshelf.install.wishes import Wish, read_wishes
 
@@ -117,13 +124,26 @@ class InstallRun:
 
     def found(self, name: str, skill: LockedSkill) -> "SkillFound":
         """Return what lies in the folders of a skill: the first that is not as locked, else the installed one."""
-        from skillshelf.install.verify import verify_folder
-
-        found = [verify_folder(name, path, skill.tree, self.store) for path in self.places_of(name, skill)]
+        found = self.all_found(name, skill)
         return next((one for one in found if not one.ok), found[0])
 
-    def shown_folder(self, name: str) -> str:
-        """Return the folder in which people find a skill of this scope."""
+    def all_found(self, name: str, skill: LockedSkill) -> "list[SkillFound]":
+        """Return what lies in each folder of a skill, the installed one first."""
+        from skillshelf.install.verify import verify_folder
+
+        places = self.places_of(name, skill)
+        # Nothing is installed through a link: what one leads to may be right now, and is not ours.
+        own = f"{self.scope.skills_folder}/{name}"
+        return [verify_folder(name, path, skill.tree, self.store, through_links=path != own) for path in places]
+
+    def shown_folder(self, name: str, skill: LockedSkill | None = None) -> str:
+        """Return the folder in which people find a skill of this scope.
+
+        A skill of the user that hosts are named for is in the store, and beside it only where those hosts look.
+        """
+        skill = skill or self.locked.get(name)
+        if self.scope.kind == "user" and skill is not None and skill.hosts:
+            return self.store.path_of(skill.tree)
         above = self.scope.skills_folder or f"{self.environment.home}/.agents/skills"
         return f"{above}/{name}"
 
@@ -178,12 +198,15 @@ class InstallRun:
             ask=can_ask() and not self.values["json"],
             offline=bool(self.values.get("offline")),
             progress=progress,
+            permit=lambda reference: self.require_permitted([reference]),
         )
 
     def require_permitted(self, references: Sequence["SourceReference"]) -> None:
         """Raise PermissionDenied for the first source that the system policy does not allow."""
+        from skillshelf.install.reference import names_of
+
         for reference in references:
-            require_source(self.policy, reference.canonical)
+            require_source(self.policy, *names_of(reference))
 
     @property
     def is_trusted(self) -> bool:
@@ -200,7 +223,7 @@ class InstallRun:
         trees = {tree for tree, _ in self._approved} if as_locked else set()
         return all(
             isinstance(one, LockedSkill)
-            and ((one.tree, one.source) in self._approved or (one.tree in trees and self.store.has(one.tree)))
+            and ((one.tree, one.source) in self._approved or (one.tree in trees and self.store.is_intact(one.tree)))
             for one in skills.values()
         )
 
@@ -213,27 +236,47 @@ class InstallRun:
             note(str(error))
             return set()
 
+    def require_own_list(self, path: str, wishes: Mapping[str, Wish]) -> None:
+        """Ask before the first connection to sources that a list names which is a part of an untrusted project.
+
+        It is one like the lock of that project, in whichever scope its skills are installed.
+        """
+        project = scope_of(self.environment, user=False).root
+        inside = any(files.is_inside(one, project) for one in (path, files.real_path(path)))
+        if inside and not is_trusted(project, self.settings.trusted_folders):
+            self._ask_about(project, wishes)
+
     def require_vouched(self, skills: Mapping[str, Wish | LockedSkill], *, as_locked: bool = False) -> None:
         """Ask before the first connection to sources that only the files of a stranger's project name.
 
         Raise PermissionDenied if nobody agrees; `--yes` alone is no agreement.
         """
-        if self.is_vouched(skills, as_locked=as_locked):
-            return
+        if not self.is_vouched(skills, as_locked=as_locked):
+            self._ask_about(self.scope.root, skills)
+
+    def _ask_about(self, root: str, skills: Mapping[str, Wish | LockedSkill]) -> None:
+        """Show every source, host and target that the files of an untrusted project name, and ask."""
         for name, one in skills.items():
             hosts = f", for {', '.join(one.hosts)}" if one.hosts else ""
             ref = f" at {one.ref}" if one.ref else ""
             # A wish without a name goes by its source.
             folder = self.shown_folder("" if name == one.source else name).rstrip("/")
             note(f"{name}: from {one.source}{ref} to {self.display.short(folder)}{hosts}")
-        root = self.scope.root
         if self.values["json"] or not can_ask():
             raise PermissionDenied(
                 f"{root} is not trusted, and its files name these sources: nothing was read or written "
                 f"(if you trust it: skillshelf trust {quote(root)}; then: {self.again(yes=True)})"
             )
-        if not ask(f"{visible(root)} is not trusted. Read {plural(len(skills), 'skill')} from there? [y/N] "):
+        if not ask(f"{visible(root)} is not trusted. Read {plural(len(skills), 'skill')} from these sources? [y/N] "):
             raise PermissionDenied("nothing was read or written")
+
+    def require_own_place(self) -> None:
+        """Raise before anybody is asked if nothing can be written here: through no link, and over no unusable file."""
+        folder = self.scope.skills_folder
+        if folder is not None and (real := files.real_path(folder)) != folder:
+            reason = f"{self.display.short(folder)} is behind a link to {real}, and nothing is written through links"
+            raise SourceRefused("link", f"{reason}; put a folder in its place")
+        _ = self.wishes
 
     # The question ---------------------------------------------------------------------------------
 

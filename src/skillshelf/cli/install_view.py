@@ -112,7 +112,7 @@ def review_view(review: "SkillReview", path: str, hosts: str, display: PathDispl
         ("publisher", visible(review.identity.publisher) or "not named"),
         ("tree", review.tree),
         ("goes to", visible(display.short(path))),
-        ("seen by", hosts),
+        ("seen by", visible(hosts)),
         ("files", f"{len(review.listed)}, {review.size:,} bytes"),
         *(("", line) for line in _files(review)),
         ("scripts", f"{len(review.scripts)}: {', '.join(map(visible, review.scripts))}" if review.scripts else "none"),
@@ -247,7 +247,7 @@ def verify_view(found: Sequence["SkillFound"], display: PathDisplay, settle: Map
         lines += [f"         {step}" for step in settle.get(one.path, ())]
     names, bad = {one.name for one in found}, {one.name for one in found if not one.ok}
     good = f"{len(names) - len(bad)} of {plural(len(names), 'skill')} as locked"
-    lines.append(good if found else "No skill is installed here.")
+    lines.append(good if found else "No skill is installed here (to add one: skillshelf add SOURCE).")
     return "".join(f"{line}\n" for line in lines)
 
 

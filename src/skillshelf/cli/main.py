@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -31,11 +32,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:
         # A full disk, or a standard output that fails.
-        note(f"the machine failed: {error}")
-        return FAILED
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        return _break(f"the machine failed: {place}{(error.strerror or str(error)).lower()}", words)
     except Exception as error:
-        note(f"internal error in skillshelf, please report it: {type(error).__name__}: {error}")
-        return FAILED
+        return _break(f"internal error in skillshelf, please report it: {type(error).__name__}: {error}", words)
+
+
+def _break(message: str, words: Sequence[str]) -> int:
+    """Say what no command expects, to programs too."""
+    if _wants_json(words):
+        from skillshelf.core.console import write
+
+        # It may be standard output that failed.
+        with suppress(OSError, ValueError):
+            write(as_json({"error": {"code": "failed", "message": message, "candidates": []}}))
+    note(message)
+    return FAILED
 
 
 _LASTING = frozenset({"mcp", "rpc", "chat", "pick"})
@@ -55,10 +67,19 @@ def _run(words: list[str]) -> int:
     except SkillError as error:
         return _fail(error, values, wants_json=_wants_json(words))
     except FileNotFoundError:
-        # Files that a user names are reported as SkillError, so this can only be the working directory.
+        # Files that a user names are reported as SkillError, so this is the working directory, or a failing machine.
+        if _has_working_directory():
+            raise
         return _fail(
             ConfigurationError("the working directory no longer exists"), values, wants_json=_wants_json(words)
         )
+
+
+def _has_working_directory() -> bool:
+    try:
+        return bool(os.getcwd())
+    except OSError:
+        return False
 
 
 def _wants_json(words: Sequence[str]) -> bool:

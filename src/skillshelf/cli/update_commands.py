@@ -15,10 +15,12 @@ from skillshelf.cli.install_draft import (
     is_edited,
     print_plan,
     references_of,
+    require_permitted,
     reviewed,
     say_result,
     show_done,
     show_plan,
+    with_refused_hosts,
 )
 from skillshelf.cli.install_run import InstallRun
 from skillshelf.cli.install_view import (
@@ -27,14 +29,14 @@ from skillshelf.cli.install_view import (
     slow_work,
 )
 from skillshelf.core.console import note, write
-from skillshelf.core.text import folded_name, plural, visible
+from skillshelf.core.text import plural, visible
 from skillshelf.errors import (
     DENIED,
     DONE,
     NEGATIVE,
     ConfigurationError,
-    PermissionDenied,
     SkillError,
+    SourceNotFound,
     kind_of,
 )
 
@@ -128,7 +130,7 @@ def _restore(run: InstallRun, skills: Mapping[str, LockedSkill]) -> int:
         else:
             needed[name] = skill
     run.require_permitted(references_of(run, needed))
-    if any(not run.store.has(skill.tree) for skill in needed.values()):
+    if any(not run.store.is_intact(skill.tree) for skill in needed.values()):
         run.require_vouched(needed)
     draft_locked(run, draft, needed)
     for name, (skill, _) in draft.entries.items():
@@ -182,7 +184,7 @@ def remove(values: Values) -> int:
     skills = run.named(values["name"])
     actions, refused = [], []
     for name, skill in skills.items():
-        _require_optional(run, name, skill)
+        require_permitted(run, name, None)
         found = run.found(name, skill)
         if is_edited(found) and not values["force"]:
             refused.append((name, f"{edit_refusal(found)}; to remove it anyway: {run.again(force=True)}"))
@@ -199,14 +201,8 @@ def remove(values: Values) -> int:
         result = commit(run.scope, run.environment, changes, label=f"remove {' '.join(names)}", force=names)
         show_done(run, plan)
         status = max(status, say_result(run, result))
+        plan = with_refused_hosts(plan, result)
     return print_plan(run, plan, status)
-
-
-def _require_optional(run: InstallRun, name: str, skill: LockedSkill) -> None:
-    """Raise PermissionDenied for a skill that the system policy requires."""
-    for one in run.policy.required:
-        if one.entry == skill.tree or ("/" not in one.entry and folded_name(one.entry) == folded_name(name)):
-            raise PermissionDenied(f"{name} cannot be removed: the system policy requires it ({one.by})")
 
 
 def rollback(values: Values) -> int:
@@ -225,8 +221,7 @@ def rollback(values: Values) -> int:
     ]
     plan = InstallPlan(tuple(actions), tuple((n, then[n].tree, run.shown_folder(n)) for n in then if n in run.locked))
     plan = plan._replace(unchanged=tuple(row for row in plan.unchanged if row[0] not in {a.name for a in actions}))
-    for name, skill in then.items():
-        _require_permitted_again(run, name, skill)
+    _require_permitted_again(run, then)
     if not values["json"]:
         write(f"generation {number}, after `{visible(known[number].label)}`\n")
     show_plan(run, plan)
@@ -236,7 +231,7 @@ def rollback(values: Values) -> int:
         force = {one.name for one in actions} if values["force"] else set()
         result = roll_back(run.scope, run.environment, number, force=force)
         show_done(run, plan)
-        return print_plan(run, plan, say_result(run, result))
+        return print_plan(run, with_refused_hosts(plan, result), say_result(run, result))
     return print_plan(run, plan, DONE)
 
 
@@ -244,16 +239,18 @@ def _origin(run: InstallRun, then: Mapping[str, LockedSkill], name: str) -> str:
     return then[name].source if name in then else run.locked[name].source
 
 
-def _require_permitted_again(run: InstallRun, name: str, skill: LockedSkill) -> None:
-    """Raise PermissionDenied for an earlier skill that the system policy forbids now."""
-    from skillshelf.config.system_policy import require_permitted_tree, require_source
-
-    require_source(run.policy, skill.source)
-    require_permitted_tree(run.policy, name, skill.tree)
+def _require_permitted_again(run: InstallRun, then: Mapping[str, LockedSkill]) -> None:
+    """Raise PermissionDenied for earlier skills that the system policy forbids now, or for a way back to none."""
+    run.require_permitted(references_of(run, then))
+    for name, skill in then.items():
+        require_permitted(run, name, skill.tree)
+    for name in run.locked:
+        if name not in then:
+            require_permitted(run, name, None)
 
 
 def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> int:
-    """Return the generation to go back to; raise ConfigurationError with those that there are."""
+    """Return the generation to go back to; raise a SkillError with those that there are."""
     from skillshelf.install.generation import current_generation
 
     if not known:
@@ -261,9 +258,11 @@ def _wanted_generation(run: InstallRun, known: "Mapping[int, Generation]") -> in
     given = run.values["n"]
     shown = ", ".join(map(str, sorted(known)))
     if given is not None:
-        if given.isascii() and given.isdecimal() and int(given) in known:
-            return int(given)
-        raise ConfigurationError(f"there is no generation {visible(given)} here (there are: {shown})")
+        if not (given.isascii() and given.isdecimal()):
+            raise ConfigurationError(f"{visible(given)!r} is not the number of a generation (there are: {shown})")
+        if len(given) > 9 or int(given) not in known:
+            raise SourceNotFound(f"there is no generation {given} here (there are: {shown})")
+        return int(given)
     current = current_generation(run.scope.history)
     earlier = [number for number in sorted(known) if current is not None and number < current]
     if not earlier:

@@ -22,8 +22,6 @@ __all__ = ["diff", "outdated", "verify"]
 
 def verify(values: Values) -> int:
     """Compare installed skills with the lock, and name every file that differs."""
-    from skillshelf.install.verify import verify_folder
-
     runs = [InstallRun("verify", values)]
     if values["all"]:
         runs.append(InstallRun("verify", values, user=not values["user"]))
@@ -31,10 +29,9 @@ def verify(values: Values) -> int:
     with slow_work("Reading installed skills"):
         for run in runs:
             for name, skill in run.named(values["name"] if run is runs[0] else ()).items():
-                for path in run.places_of(name, skill):
-                    one = verify_folder(name, path, skill.tree, run.store)
+                for one in run.all_found(name, skill):
                     found.append(one)
-                    settle[path] = _how_to_settle(run, one)
+                    settle[one.path] = _how_to_settle(run, one)
     if values["json"]:
         write(as_json(verify_json(found)))
     else:
@@ -164,7 +161,7 @@ def outdated(values: Values) -> int:
 
 def _outdated_view(run: InstallRun, rows: list[dict[str, Any]]) -> str:
     if not rows:
-        return "No skill is installed here.\n"
+        return "No skill is installed here (to add one: skillshelf add SOURCE).\n"
     shown = [
         (row["state"], visible(row["name"]), visible(row["reason"] or f"{row['source']}{_at(row)}"))
         for row in rows

@@ -28,7 +28,7 @@ __all__ = [
     "lock_required",
     "policy_of",
     "require_host",
-    "require_permitted_tree",
+    "require_permitted_change",
     "require_source",
     "source_refusal",
     "trust_refusal",
@@ -192,34 +192,55 @@ def require_host(policy: SystemPolicy, hosts: Sequence[str]) -> None:
             raise PermissionDenied(f"host {host} is not allowed by the system policy ({by})")
 
 
-def source_refusal(policy: SystemPolicy, source: str) -> str | None:
+def source_refusal(policy: SystemPolicy, source: str, *others: str) -> str | None:
     """Return the file and key that do not allow to install from a source; None if it is allowed.
 
     A pattern is compared with the whole source as it is written without its reference; `*` stands for any text.
+    `others` are further names of the same source: one that is denied denies it, one that is allowed allows it.
     """
+    names = (source, *others)
     for file in policy.files:
-        if any(denies_name(pattern, source) for pattern in file.sources_denied):
+        if any(denies_name(pattern, name) for pattern in file.sources_denied for name in names):
             return f"{file.path}: sources.deny"
         allowed = file.sources_allowed
-        if allowed is not None and not any(matches_glob(source, pattern) for pattern in allowed):
+        if allowed is not None and not any(matches_glob(name, pattern) for pattern in allowed for name in names):
             return f"{file.path}: sources.allow"
     return None
 
 
-def require_source(policy: SystemPolicy, source: str) -> None:
+def require_source(policy: SystemPolicy, source: str, *others: str) -> None:
     """Raise PermissionDenied if nothing may be installed from a source, or if no policy can tell."""
     if policy.problem:
         raise PermissionDenied(f"nothing is installed: the system policy cannot be used: {policy.problem}")
-    if by := source_refusal(policy, source):
+    if by := source_refusal(policy, source, *others):
         raise PermissionDenied(f"source {source} is not allowed by the system policy ({by})")
 
 
-def require_permitted_tree(policy: SystemPolicy, name: str, tree: str) -> None:
-    """Raise PermissionDenied if a skill of this name or tree is forbidden."""
+def require_permitted_change(
+    policy: SystemPolicy, name: str, folder: str, before: str | None, after: str | None
+) -> None:
+    """Raise PermissionDenied if the system policy forbids the new tree of a skill in a folder, or requires the old one.
+
+    Without `after` the skill is removed, without `before` there is none.
+    """
     for file in policy.files:
-        for entry in file.forbidden:
-            if entry == tree or ("/" not in entry and folded_name(entry) == folded_name(name)):
+        for entry in file.forbidden if after is not None else ():
+            if _means(entry, name, folder, after):
                 raise PermissionDenied(f"{name} is forbidden by the system policy ({file.path}: skills.forbidden)")
+    for one in policy.required:
+        if before in (None, after) or not _means(one.entry, name, folder, before):
+            continue
+        if after is None:
+            raise PermissionDenied(f"{name} cannot be removed: the system policy requires it ({one.by})")
+        if one.entry == before:
+            raise PermissionDenied(f"{name} cannot be changed: the system policy requires {before} ({one.by})")
+
+
+def _means(entry: str, name: str, folder: str, tree: str | None) -> bool:
+    """Return whether an entry of the policy, a tree, a path or a name, means an installed skill."""
+    if entry.startswith("/"):
+        return files.is_inside(files.real_path(folder), files.real_path(entry.removesuffix("/SKILL.md")))
+    return entry == tree or folded_name(entry) == folded_name(name)
 
 
 def lock_required(policy: SystemPolicy) -> str | None:

@@ -43,6 +43,7 @@ __all__ = [
     "IGNORE_STEPS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
+    "INSTALLED_NAME_BYTES",
     "INSTALL_WAIT_SECONDS",
     "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
@@ -387,6 +388,9 @@ BODY_SECONDS = 30
 
 SILENT_SECONDS = 15
 """Time after which a connection over HTTP without complete request headers is closed."""
+
+INSTALLED_NAME_BYTES = 200
+"""Longest name of an installed skill: a file system takes 255 bytes, and temporary names beside it are longer."""
 
 ADDRESS_CHARS = 4096
 ADDRESS_SEGMENTS = 32

@@ -25,7 +25,7 @@ from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
 from skillshelf.install.scope import InstallScope
 
-__all__ = ["follow_lock"]
+__all__ = ["follow_lock", "unserved_hosts"]
 
 _DEFAULT = ".agents/skills"
 """Where a skill of the user is linked if no host is named, below the home folder."""
@@ -53,6 +53,23 @@ def follow_lock(
     wanted = [(name, host) for name in names for host in (skills[name].hosts if name in skills else ())]
     refused = [LinkRefusal(name, host, f"failed: {reason}") for name, host in wanted or [(names[0], "")]]
     return LinkPlan(refused=tuple(refused)), False
+
+
+def unserved_hosts(root: str, name: str, hosts: Sequence[str]) -> list[str]:
+    """Return which of these hosts have nothing of a name in any folder of a project that they read.
+
+    Whoever clones a project has its lock and copies, and neither the links nor the records of who made it.
+    """
+    found = []
+    for host in hosts:
+        folders = (
+            [path for rule in HOSTS[host].roots if rule.kind == "project" for path in rule.paths]
+            if host in HOSTS
+            else []
+        )
+        if folders and all(files.kind_at(f"{root}/{folder}/{name}") is None for folder in folders):
+            found.append(host)
+    return found
 
 
 class _Wanted(NamedTuple):

@@ -134,6 +134,8 @@ class MarketplaceSource:
             source = market
         elif isinstance(said, dict):
             elsewhere = _repository(said, reference, self._context)
+            if self._context.permit is not None:
+                self._context.permit(elsewhere)
             folder, source = elsewhere.path, _opened(elsewhere, self._context)
         else:
             raise SourceRefused("plugin-source", "the marketplace does not say where the plugin is")

@@ -39,6 +39,7 @@ __all__ = [
     "check_path",
     "check_ref",
     "is_loopback",
+    "names_of",
     "parse_reference",
 ]
 
@@ -66,6 +67,8 @@ _OCI_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _URL_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*)*\Z")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
+_SECRET = re.compile(r"[?&#;][^=]*(?:token|key|secret|sig|pass|auth|cred)[^=]*=", re.IGNORECASE)
+_NO_TOKEN = "an address must not have a token in it; use the credentials of git or .netrc"
 _SCP = re.compile(r"[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:(?!//)")
 
 
@@ -89,6 +92,7 @@ class SourceContext(NamedTuple):
     """The conditions under which a source is read.
 
     `ask` lets programs ask for credentials on the terminal, `progress` is called with one line about slow work.
+    `permit` is called before a source reads another one that it names, and raises if nobody may install from there.
     """
 
     environment: Environment
@@ -97,6 +101,7 @@ class SourceContext(NamedTuple):
     offline: bool = False
     limits: SourceLimits = SourceLimits()
     progress: Callable[[str], None] | None = None
+    permit: Callable[[SourceReference], None] | None = None
 
 
 def parse_reference(
@@ -130,6 +135,22 @@ def parse_reference(
     if found.ref is not None:
         _check_ref_of(found, text)
     return found
+
+
+def names_of(reference: SourceReference) -> tuple[str, ...]:
+    """Return every text that means a source: as a lock has it, and the place that it leads to.
+
+    One folder is `../x` from here and `/srv/x` from there, and a plugin comes out of its marketplace: who allows or
+    denies a source means the place.
+    """
+    found = [reference.canonical]
+    if reference.kind == "plugin":
+        found.append(reference.canonical.removeprefix("plugin:").rpartition("/")[0])
+    place = reference.location.removeprefix("git+").removeprefix("file://")
+    if place.startswith("/"):
+        is_git = "file://" in reference.location
+        found += [f"git+file://{path}" if is_git else path for path in (place, files.real_path(place))]
+    return tuple(dict.fromkeys(found))
 
 
 def _remote(text: str) -> SourceReference:
@@ -323,6 +344,8 @@ def _url(text: str, scheme: str, authority: str, place: str) -> str:
             raise ConfigurationError(f"not a source: {_shown(text)}; a repository on this machine is git+file:///path")
         return f"file://{path}"
     host = _host(text, scheme, authority)
+    if _SECRET.search(place):
+        raise SourceRefused("secret-in-url", _NO_TOKEN)
     if not _URL_PATH.match(place):
         raise ConfigurationError(f"not a source: {_shown(text)}; its path has a character that a URL cannot have")
     decoded = unquote(place, errors="replace")
@@ -347,11 +370,11 @@ def _host(text: str, scheme: str, authority: str) -> str:
 
 
 def _refuse_query(text: str) -> None:
-    if re.search(r"[?&#;][^=]*(?:token|key|secret|sig|pass|auth|cred)[^=]*=", text, re.IGNORECASE):
-        raise SourceRefused("secret-in-url", "an address must not have a token in it; use the credentials of git")
+    if _SECRET.search(text):
+        raise SourceRefused("secret-in-url", _NO_TOKEN)
     raise ConfigurationError(f"not a source: {_shown(text)}; an address has no part after ? here")
 
 
 def _shown(text: str) -> str:
     """Return a source for a message: without what may be a password."""
-    return visible(re.sub(r"(?<=://)[^/@]*@|\?.*", "...", text))
+    return visible(re.sub(r"(?<=://)[^/@]*@|[^/@:]*:[^/@]*@|[?#].*", "...", text))

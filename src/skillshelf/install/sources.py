@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from skillshelf.core.environment import Environment
     from skillshelf.install.reference import SourceContext, SourceReference
     from skillshelf.install.scope import InstallScope
+    from skillshelf.install.wishes import Wish
 
 __all__ = [
     "FetchedSkill",
@@ -81,9 +82,18 @@ def scoped_reference(
     return parse_reference(text, environment, path=path or None, ref=ref, base=base, root=root)
 
 
-def locked_reference(skill: LockedSkill, environment: "Environment", scope: "InstallScope") -> "SourceReference":
-    """Return the reference of an entry of a lock, which follows its ref to the newest version."""
-    return scoped_reference(skill.source, environment, scope, path=skill.path, ref=skill.ref, base=scope.root)
+def locked_reference(
+    skill: "LockedSkill | Wish", environment: "Environment", scope: "InstallScope"
+) -> "SourceReference":
+    """Return the reference of an entry of a lock, which follows its ref to the newest version, or of a wish."""
+    try:
+        return scoped_reference(skill.source, environment, scope, path=skill.path, ref=skill.ref, base=scope.root)
+    except (ConfigurationError, SourceRefused) as error:
+        # Nobody typed it, so the message says where it stands.
+        where = scope.lock_path if isinstance(skill, LockedSkill) else scope.wishes_path
+        if isinstance(error, SourceRefused):
+            raise SourceRefused(error.rule, f"{where}: {error.reason}") from None
+        raise ConfigurationError(f"{where}: {error}") from None
 
 
 def pinned_reference(skill: LockedSkill, reference: "SourceReference") -> "SourceReference":

@@ -64,6 +64,7 @@ __all__ = [
     "collect_garbage",
     "commit",
     "generations",
+    "nothing_done",
     "recover",
     "rollback",
     "store_in_use",
@@ -128,7 +129,7 @@ def commit(
     A copy that was edited, or a folder that is not ours, is replaced or removed only for the names in `force`. Raise a
     SkillError if it cannot be done; then nothing is changed.
     """
-    with _locked(scope), _nothing_done():
+    with _locked(scope), nothing_done():
         left = _recover(scope, environment)
         with OpenScope(scope) as opened:
             skills, wishes = _present(opened)
@@ -153,7 +154,7 @@ def rollback(
     scope: InstallScope, environment: Environment, number: int | None = None, *, force: Collection[str] = ()
 ) -> CommitResult:
     """Bring back the copies, the lock and the wishes of a generation; without a number, of the one before this."""
-    with _locked(scope), _nothing_done():
+    with _locked(scope), nothing_done():
         left = _recover(scope, environment)
         current = current_generation(scope.history)
         wanted = _earlier(scope, current) if number is None else number
@@ -180,7 +181,7 @@ def recover(scope: InstallScope, environment: Environment) -> None:
     """Finish or undo what a killed process left; every command calls it first, and it costs next to nothing."""
     if read_pending(scope.history) is None:
         return
-    with _locked(scope), _nothing_done():
+    with _locked(scope), nothing_done():
         _recover(scope, environment)
 
 
@@ -212,15 +213,15 @@ def _locked(scope: InstallScope) -> Iterator[None]:
 
 
 @contextmanager
-def _nothing_done() -> Iterator[None]:
-    """Turn a failure of the machine into one line."""
+def nothing_done(place: str = "") -> Iterator[None]:
+    """Turn a failure of the machine into one line; it names the file, or else the place."""
     try:
         yield
     except OSError as error:
-        where = error.filename2 or error.filename
+        where = error.filename2 or error.filename or place
         reason = (error.strerror or str(error)).lower()
-        place = f"{os.fsdecode(where)}: " if isinstance(where, str | bytes) else ""
-        raise SkillError(f"nothing was changed: {visible(place)}{reason}") from None
+        what = f"{os.fsdecode(where)}: " if where and isinstance(where, str | bytes) else ""
+        raise SkillError(f"nothing was changed: {visible(what)}{reason}") from None
 
 
 def _present(opened: OpenScope) -> tuple[dict[str, LockedSkill] | None, bytes | None]:

@@ -47,9 +47,16 @@ class SkillFound(NamedTuple):
         return self.state in ("ok", "extra")
 
 
-def verify_folder(name: str, path: str, tree: str, store: Store) -> SkillFound:
-    """Return what lies in a folder that must be a tree; the files that differ are named as far as the store has it."""
+def verify_folder(name: str, path: str, tree: str, store: Store, *, through_links: bool = True) -> SkillFound:
+    """Return what lies in a folder that must be a tree; the files that differ are named as far as the store has it.
+
+    Without `through_links` a folder behind a link is a change, whatever it holds.
+    """
     real = files.real_path(path)
+    if not through_links and real != path:
+        return SkillFound(
+            name, path, tree, None, "changed", cause=f"a link leads to {real}; an installed skill is a folder"
+        )
     try:
         # A `.git` in a skill that we installed was put there by somebody else.
         found = skill_tree(real, bounded=False, without_git=False)

@@ -20,8 +20,10 @@ _EMPTY = f"[[{_KEY}]]\n"
 
 def read_wishes(scope: InstallScope) -> tuple[Wish, ...]:
     """Return the wishes of a scope; raise ConfigurationError if its file is not what it should be."""
-    if files.kind_at(scope.wishes_path) is None:
+    if (kind := files.kind_at(scope.wishes_path)) is None:
         return ()
+    if kind == "link" and scope.kind == "project":
+        raise ConfigurationError(f"{scope.wishes_path}: it is a link, not a file; put a file in its place")
     links = "follow" if scope.kind == "user" else "never"
     try:
         data = files.read_file(scope.wishes_path, limit=CONFIG_BYTES, links=links)  # type: ignore[arg-type]

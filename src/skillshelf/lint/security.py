@@ -205,7 +205,7 @@ def _hits_in_name(path: str) -> Iterator[_Hit]:
     """Yield the signs in the name of a file, which a model reads as well."""
     name = path.replace("_", " ").replace("-", " ")
     for hit in _hits_in_text(f"{path}\n{name}".encode("utf-8", "replace"), is_page=False):
-        yield hit._replace(line=1, column=1, says=f"the name of the file {hit.says}")
+        yield hit._replace(line=1, column=1, says=f"the name of the file {hit.says.removeprefix('the line ')}")
 
 
 def _hits_in_text(data: bytes, *, is_page: bool) -> Iterator[_Hit]:
