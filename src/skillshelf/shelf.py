@@ -103,8 +103,9 @@ class Shelf:
     def _locked(self, found: Catalog) -> Catalog:
         """Return a catalog with its installed skills marked, and those hidden whose files are others."""
         system, environment = self.settings.system, self.environment
-        # The folder of a root may be a link; what counts is where it leads.
-        roots = (files.real_path(root.path) for root in found.roots if root.exists)
+        # The folder of a root may be a link; a lock may speak of the place, and one of where it leads.
+        known = [root.path for root in found.roots if root.exists]
+        roots = (folder for path in known for folder in (path, files.real_path(path)))
         if not may_be_locked(environment, roots) and lock_required(system) is None:
             return found
         from skillshelf.catalog.locked_catalog import with_locks
@@ -278,11 +279,11 @@ class Shelf:
 
     def _installed_files(self, skill: CatalogSkill) -> "LockedFiles | None":
         """Return the files of an installed skill, checked; None for any other; raise SkillChanged."""
-        if not may_be_locked(self.environment, [skill.real_dir]):
+        if not may_be_locked(self.environment, (skill.real_dir, skill.dir)):
             return None
         from skillshelf.catalog.locked_files import read_locked
 
-        return read_locked(skill.real_dir, self.environment, name=skill.name)
+        return read_locked(skill.real_dir, self.environment, name=skill.name, place=skill.dir)
 
     def _require_usable(self) -> None:
         """Raise PermissionDenied if nobody knows what the system policy forbids."""

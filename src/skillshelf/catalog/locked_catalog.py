@@ -45,7 +45,7 @@ def with_locks(
     skills = catalog.skills
     for at in range(len(skills)) if required is not None else _positions(skills, locks):
         skill = skills[at]
-        locked = locks.tree_of(skill.real_dir)
+        locked = locks.tree_of(skill.real_dir, skill.dir)
         if locked is not None:
             skill = _marked(skill, locked, seen, environment, warnings)
             lifted = approved and skill.hidden == "untrusted" and _is_approved(skill, locks, environment)
@@ -102,15 +102,15 @@ def _left_out(
     environment: Environment,
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each installed skill that is no skill of the catalog since its files were changed."""
-    known = {skill.real_dir for skill in marked.values()}
-    for _, folder in locks.installed():
-        if folder in known:
+    known = {path for skill in marked.values() for path in (skill.dir, skill.real_dir)}
+    for _, place in locks.installed():
+        if place in known:
             continue
-        folder = files.real_path(folder)
+        folder = files.real_path(place)
         if folder in known or files.kind_at(folder) != "folder":
             continue
-        locked = locks.tree_of(folder)
-        if locked is not None and not is_intact(folder, locked, seen.digests(folder), environment):
+        locked = locks.tree_of(folder, place)
+        if locked is not None and not is_intact(folder, locked, seen.digests(locked.folder), environment, place):
             yield Diagnostic(folder, CHANGED, _change(locked))
 
 
@@ -127,8 +127,8 @@ def _marked(
     skill: CatalogSkill, locked: LockedTree, seen: "SeenFolders", environment: Environment, warnings: list[Diagnostic]
 ) -> CatalogSkill:
     skill = skill._replace(origin=locked.source, tree=locked.tree)
-    known = seen.digests(skill.real_dir)
-    if not is_intact(skill.real_dir, locked, known, environment):
+    known = seen.digests(locked.folder)
+    if not is_intact(skill.real_dir, locked, known, environment, skill.dir):
         warnings.append(Diagnostic(skill.path, CHANGED, _change(locked)))
         if skill.hidden in _OVERRIDDEN and not is_kept_untrusted(skill.hidden_by):
             return skill._replace(hidden="changed", hidden_by=locked.by)
@@ -140,7 +140,9 @@ def _marked(
 
 def _is_approved(skill: CatalogSkill, locks: Locks, environment: Environment) -> bool:
     """Return whether this user installed an intact skill where it lies, and so approved its files."""
-    if is_kept_untrusted(skill.hidden_by) or skill.tree is None or not locks.is_ours(skill.real_dir, skill.tree):
+    if is_kept_untrusted(skill.hidden_by) or skill.tree is None:
+        return False
+    if not locks.is_ours(skill.real_dir, skill.tree, skill.dir):
         return False
     from skillshelf.config.approvals import is_approved, read_approvals
 
@@ -160,8 +162,10 @@ def _change(locked: LockedTree) -> str:
     )
 
 
-def is_intact(folder: str, locked: LockedTree, known: "FolderDigests | None", environment: Environment) -> bool:
-    """Return whether a real folder is what it must be; `known` is what was seen of it."""
+def is_intact(
+    folder: str, locked: LockedTree, known: "FolderDigests | None", environment: Environment, place: str | None = None
+) -> bool:
+    """Return whether a real folder is what it must be; `known` is what was seen of the whole installed skill."""
     if locked.tree is None or known is None:
         return False
     if locked.tree in (known.plain, known.whole):
@@ -170,7 +174,7 @@ def is_intact(folder: str, locked: LockedTree, known: "FolderDigests | None", en
         return False
     try:
         # Only some of the folders that Python makes may be installed; the store knows which.
-        return read_locked(folder, environment) is not None
+        return read_locked(folder, environment, place=place) is not None
     except (SkillError, PermissionDenied):
         return False
 
@@ -200,13 +204,18 @@ class LockState(NamedTuple):
     extra: tuple[str, ...] = ()
 
 
-def lock_state(folder: str, environment: Environment, locks: Locks | None = None) -> LockState | None:
-    """Return the state of the installed skill in a real folder, as its files are now; None for any other skill."""
-    locked = (locks or Locks(environment)).tree_of(folder)
+def lock_state(
+    folder: str, environment: Environment, locks: Locks | None = None, place: str | None = None
+) -> LockState | None:
+    """Return the state of the installed skill in a real folder, as its files are now; None for any other skill.
+
+    `place` is the path that the folder was found at.
+    """
+    locked = (locks or Locks(environment)).tree_of(folder, place)
     if locked is None:
         return None
-    known = SeenFolders(None, "").digests(folder)
-    changed = not is_intact(folder, locked, known, environment)
+    known = SeenFolders(None, "").digests(locked.folder)
+    changed = not is_intact(folder, locked, known, environment, place)
     extra = known.folders if known is not None and not changed and known.whole != locked.tree else ()
     return LockState(locked, changed, _change(locked) if changed else "", extra)
 
@@ -227,10 +236,16 @@ class SeenFolders:
         self._key = f"locked folders 1 {about}"
         self._known: dict[str, tuple[bytes, bytes, FolderDigests]] | None = None
         self._kept: dict[str, tuple[bytes, bytes, FolderDigests]] = {}
+        self._read: dict[str, FolderDigests | None] = {}
         self._is_new = False
 
     def digests(self, folder: str) -> FolderDigests | None:
-        """Return what a real folder is now; None if it cannot be read."""
+        """Return what a real folder is; None if it cannot be read. Each is looked at once."""
+        if folder not in self._read:
+            self._read[folder] = self._digests(folder)
+        return self._read[folder]
+
+    def _digests(self, folder: str) -> FolderDigests | None:
         known = self._remembered().get(folder)
         if known is not None and _stamps_at(folder, known[0]) == known[1]:
             self._kept[folder] = known
