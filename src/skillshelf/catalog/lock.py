@@ -318,15 +318,16 @@ class Locks:
 
     def project_lock(self, folder: str) -> str | None:
         """Return the lock of the project that a folder lies in: that of the repository, else the nearest."""
-        found = [os.path.dirname(path) for path in self._locks_around(folder)]
-        if not found:
-            return None
-        repository = find_repository(folder, _MARKERS)
-        root = found[0] if repository is None else repository
-        return f"{root}/{LOCK_FILE}" if root in found else None
+        repository, above = find_repository(folder, _MARKERS), folder
+        while above:
+            path = f"{above}/{LOCK_FILE}"
+            if repository in (None, above) and files.kind_at(path) is not None:
+                return path
+            above = above.rpartition("/")[0]
+        return None
 
     def _locks_around(self, folder: str) -> tuple[str, ...]:
-        """Return the locks of the projects that a folder lies in, the nearest first."""
+        """Return the locks that may speak of what lies in a folder, the nearest first."""
         if folder not in self._projects:
             self._projects[folder] = tuple(_locks_above(folder))
         return self._projects[folder]
@@ -379,9 +380,7 @@ class Locks:
         """Return the tree that the lock of a project around a folder names for it, or for the skill that it lies in."""
         for path in self._locks_around(os.path.dirname(folder)):
             root = os.path.dirname(path)
-            segments = folder[len(root) + 1 :].split("/")
-            # Every host looks for the skills of a project in a hidden folder.
-            if segments[0].startswith(".") and (found := self._named_by(path, root, segments)) is not None:
+            if (found := self._named_by(path, root, folder[len(root) + 1 :].split("/"))) is not None:
                 return found
         return None
 
@@ -465,21 +464,17 @@ def _generation_at(path: str, root: str) -> Mapping[str, LockedSkill]:
 
 
 def _locks_above(folder: str) -> Iterator[str]:
-    """Yield the locks of the projects that a folder lies in, the nearest first.
+    """Yield the locks that may speak of what lies in a folder, the nearest first.
 
-    A project is a repository, or a folder in none. What lies in a repository inside it is not its own, unless that
-    begins among its installed skills: a marker put there takes none of them from the lock.
+    A lock counts at the root of a repository, or in a folder of none. Every host looks for the skills of a project in a
+    hidden folder of it; that such a folder holds a repository or a lock of its own takes nothing from that lock.
     """
-    roots, above = [], folder
-    while above:
-        if files.kind_at(f"{above}/{LOCK_FILE}") is not None:
-            roots.append(above)
-        above = above.rpartition("/")[0]
-    inner = find_repository(folder, _MARKERS) if roots else None
-    for root in roots:
-        is_own = inner is None or not inner.startswith(f"{root}/") or inner[len(root) + 1] == "."
-        if is_own and find_repository(root, _MARKERS) in (None, root):
-            yield f"{root}/{LOCK_FILE}"
+    root = folder.rpartition("/.")[0]
+    while root:
+        path = f"{root}/{LOCK_FILE}"
+        if files.kind_at(path) is not None and find_repository(root, _MARKERS) in (None, root):
+            yield path
+        root = root.rpartition("/.")[0]
 
 
 def _unknown(path: str, root: str, segments: Sequence[str], problem: str) -> LockedTree | None:
