@@ -6,12 +6,12 @@ A lock that is not exactly what this version writes is refused with its line; it
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from skillshelf.catalog.lock_places import INSTALLED, LOCK_FILE, user_lock_path
-from skillshelf.catalog.tree import name_problem
+from skillshelf.catalog.tree import folded_path, name_problem
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.environment import (
@@ -124,7 +124,7 @@ def _skills_of(document: Any, data: bytes, path: str) -> dict[str, LockedSkill]:
         if (problem := _problem(name, entry)) is not None:
             raise UnusableLock(f"{path}: line {_line_of(data, name)}: {_quoted(name)}: {cut(problem, _QUOTED)}")
         found[name] = LockedSkill(**entry)
-    if (twin := name_problem(found)) is not None:
+    if (twin := _twin(found)) is not None:
         line = _line_of(data, twin)
         raise UnusableLock(f"{path}: line {line}: {_quoted(twin)}: another skill has nearly the same name")
     return found
@@ -156,6 +156,16 @@ def _problem(name: str, entry: Any) -> str | None:
 def is_installable_name(name: str) -> bool:
     """Return whether a skill may be installed under a name, which becomes the name of its folder."""
     return "/" not in name and name[:1] not in ("", ".", "-", "~") and name_problem([name]) is None
+
+
+def _twin(names: Iterable[str]) -> str | None:
+    """Return the first name that not every machine can tell from one before it."""
+    seen = set()
+    for name in names:
+        if (folded := folded_path(name)) in seen:
+            return name
+        seen.add(folded)
+    return None
 
 
 class _Repeated(ValueError):

@@ -104,7 +104,8 @@ def _left_out(
     """Yield a warning for each installed skill that is no skill of the catalog since its files were changed."""
     known = {path for skill in marked.values() for path in (skill.dir, skill.real_dir)}
     for _, place in locks.installed():
-        if place in known:
+        # Most of the names in a stranger's lock may be of nothing.
+        if place in known or files.kind_at(place) is None:
             continue
         folder = files.real_path(place)
         if folder in known or files.kind_at(folder) != "folder":
