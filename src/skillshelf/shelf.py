@@ -272,8 +272,7 @@ class Shelf:
             raise
         self._require_allowed(found)
         if self.remote is not None and found.scope == "remote":
-            self.remote.require_approved(found)
-            return self.remote.load(found, self.profile)
+            return self.remote.load(found, self.profile, approved=True)
         installed = self._installed_files(found)
         return load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
 
@@ -312,8 +311,7 @@ class Shelf:
         catalog = self.catalog
         if self.remote is not None and (remote := self._remote_skill(uri)) is not None:
             self._require_allowed(remote)
-            self.remote.require_approved(remote)
-            return self.remote.read(uri, remote, self.profile, limit)
+            return self.remote.read(uri, remote, self.profile, limit, approved=True)
         try:
             skill, resource = read_resource(
                 uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files

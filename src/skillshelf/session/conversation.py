@@ -367,7 +367,7 @@ class Conversation:
         """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
         with self._told_change(skill):
             loaded = self.effects.load(skill, self.profile)
-        self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest)
+        self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest, loaded.tree)
         patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
         if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
             return loaded
