@@ -111,11 +111,17 @@ class Shelf:
         from skillshelf.catalog.locked_catalog import with_locks
 
         last = self._last_locked
-        result, marked = with_locks(found, environment, self.cache, system, approved=self.trust == "ask")
+        approved = self._shown_though_untrusted if self.trust == "ask" else None
+        result, marked = with_locks(found, environment, self.cache, system, approved=approved)
         if last is not None and last[0] is found and last[1].errors == result.errors and last[2] == marked:
             return last[1]
         self._last_locked = found, result, marked
         return result
+
+    def _shown_though_untrusted(self, skill: CatalogSkill) -> CatalogSkill:
+        from skillshelf.catalog.build_context import shown_though_untrusted
+
+        return shown_though_untrusted(skill, self.settings, self.profile)
 
     def renew_policy(self) -> bool:
         """Follow the system policy if it changed since, or was never read; return True if it did."""

@@ -7,7 +7,7 @@ is now is told by the stamps of everything in it, as long as all of them have se
 import marshal
 import time
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from skillshelf.catalog.lock import LockedTree, Locks, UnusableLock
 from skillshelf.catalog.lock_places import CHANGED, EXTRA, UNUSABLE
@@ -30,12 +30,18 @@ _OVERRIDDEN = (None, "untrusted", "disable-model-invocation", "no-description", 
 
 
 def with_locks(
-    catalog: Catalog, environment: Environment, cache: str | None, system: SystemPolicy, *, approved: bool = False
+    catalog: Catalog,
+    environment: Environment,
+    cache: str | None,
+    system: SystemPolicy,
+    *,
+    approved: Callable[[CatalogSkill], CatalogSkill] | None = None,
 ) -> tuple[Catalog, Mapping[int, CatalogSkill]]:
     """Return the catalog with its installed skills marked, and these by their position.
 
-    `cache` is the folder in which the trees of folders are remembered with their stamps. With `approved` a skill of an
-    untrusted project is not held back if this user installed it there, and so approved exactly these files.
+    `cache` is the folder in which the trees of folders are remembered with their stamps. `approved` returns a
+    skill of an untrusted project as it is if this user installed it there, and so approved exactly these files; without
+    it such a skill is held back.
     """
     locks = Locks(environment)
     seen = SeenFolders(cache, repr([root.path for root in catalog.roots]))
@@ -48,8 +54,9 @@ def with_locks(
         locked = locks.tree_of(skill.real_dir, skill.dir)
         if locked is not None:
             skill = _marked(skill, locked, seen, environment, warnings)
-            lifted = approved and skill.hidden == "untrusted" and _is_approved(skill, locks, environment)
-            marked[at] = skill._replace(hidden=None, hidden_by=None) if lifted else skill
+            if approved is not None and skill.hidden == "untrusted" and _is_approved(skill, locks, environment):
+                skill = approved(skill)
+            marked[at] = skill
         elif required is not None and skill.hidden in _OVERRIDDEN and skill.scope in _NEED_LOCK:
             marked[at] = skill._replace(hidden="denied", hidden_by=required)
     warnings += _left_out(catalog, marked, locks, seen, environment)

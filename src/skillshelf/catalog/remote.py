@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from skillshelf.catalog.build import FILTERS, diagnostic_key, order_key
-from skillshelf.catalog.build_context import make_skill
+from skillshelf.catalog.build_context import make_skill, shown_though_untrusted
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.live_source import (
     QUOTED,
@@ -195,7 +195,7 @@ class RemoteSkills:
             )
             if skill.hidden_by == UNAPPROVED and self._is_described(offer, approvals):
                 # A model may be told of it. It stays untrusted: what a load fetches is compared with the approval.
-                skill = skill._replace(hidden=None, hidden_by=None)
+                skill = shown_though_untrusted(skill, settings, profile)
             if (required := lock_required(settings.system)) and skill.hidden in (None, "untrusted"):
                 # No lock names a skill that is not installed.
                 skill = skill._replace(hidden="denied", hidden_by=required)
