@@ -304,3 +304,32 @@ def test_a_lock_that_is_no_file_refuses_and_never_hangs(machine: Machine, kind: 
         machine.shelf().load("deploy")
     assert machine.catalog().skills[0].hidden == "changed"
     assert [error.rule for error in machine.catalog().errors] == ["lock-unusable"]
+
+
+# The MCP server -----------------------------------------------------------------------------------------
+
+
+def test_an_entry_of_the_skills_extension_is_made_of_the_bytes_that_were_checked(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = installed(machine, {"references/a.md": "a", "references/__pycache__/a.pyc": b"a"})
+    published = pytest.importorskip("skillshelf.servers.mcp.skills")
+    skills = published.PublishedSkills(machine.shelf())
+    [before] = skills.entries(skills.visible[0])
+    scan = published.EntryBuilder.scan
+
+    def changed_meanwhile(*given: Any) -> Any:
+        state = scan(*given)
+        (folder / "SKILL.md").write_text(OTHER.replace("Does deploy", "Does other"))
+        (folder / "references/a.md").write_text("other")
+        (folder / "references/new.md").write_text("new")
+        return state
+
+    monkeypatch.setattr(published.EntryBuilder, "scan", changed_meanwhile)
+    assert [entry.to_dict() for entry in skills.entries(skills.visible[0])] == [before.to_dict()]
+    assert [file["uri"] for file in before.resources] == ["skill://deploy/SKILL.md", "skill://deploy/references/a.md"]
+
+    [left_out] = skills.entries(skills.visible[0])
+    assert left_out.reason == "its files are not those that its lock names"
+    with pytest.raises(SkillChanged):
+        skills.scan(skills.locate("skill://deploy/references"))
