@@ -480,6 +480,27 @@ def test_an_installed_skill_of_an_untrusted_project_stays_hidden_for_other_reaso
     assert ("deploy" in shelf.prompt()) is (hidden is None)
 
 
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_what_add_approved_is_taken_back_by_the_path_of_the_skill(machine: Machine, scope: str) -> None:
+    write_skill(machine.base / "source", "deploy")
+    write_skill(machine.base / "source", "other")
+    options = ("--user",) if scope == "user" else ()
+    for name in ("deploy", "other"):
+        assert machine.run("add", f"../source/{name}", "--yes", *options).returncode == 0
+    base = machine.home if scope == "user" else machine.repo
+    assert {one["name"] for one in machine.run_json("trust", "--list")} == {"deploy", "other"}
+    assert "approved" in machine.run("trust", "--remove", str(base / ".agents/skills/deploy"), "--dry-run").stdout
+    assert {one["name"] for one in machine.run_json("trust", "--list")} == {"deploy", "other"}
+
+    assert machine.run("trust", "--remove", str(base / ".agents/skills/deploy")).returncode == 0
+    assert {one["name"] for one in machine.run_json("trust", "--list")} == {"other"}
+    if scope == "project":
+        found = {skill.name: skill.hidden for skill in machine.shelf(trust="ask").catalog.skills}
+        assert found == {"deploy": "untrusted", "other": None}
+    machine.run("trust", "--remove", str(base))
+    assert machine.run_json("trust", "--list") == []
+
+
 def is_approved_here(machine: Machine, shelf: skillshelf.Shelf, tree: str) -> bool:
     from skillshelf.session.effects import real_effects
 
