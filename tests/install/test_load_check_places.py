@@ -17,7 +17,7 @@ from skillshelf.catalog.lock import Locks, UnusableLock, parse_lock
 from skillshelf.catalog.store import Store
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.limits import TREE_FILES
-from skillshelf.errors import PermissionDenied, SkillChanged
+from skillshelf.errors import PermissionDenied, SkillChanged, SkillError
 
 OTHER = "---\nname: deploy\ndescription: Does deploy things. Use when deploy is asked for.\n---\nother\n"
 
@@ -207,6 +207,19 @@ def test_a_skill_inside_an_installed_one_is_handed_out_only_with_all_files_of_it
     require_refused(machine, name="inner", profile="codex")
     with pytest.raises(SkillChanged, match="update deploy --restore"):
         shelf.load("inner")
+
+
+@pytest.mark.parametrize("place", ["__pycache__", "scripts/__pycache__/a/b"])
+def test_a_skill_in_a_folder_that_python_makes_is_none(machine: Machine, place: str) -> None:
+    folder = installed(machine)
+    (folder / place).mkdir(parents=True)
+    (folder / place / "SKILL.md").write_text(INNER)
+    shelf = machine.shelf(profile="codex")
+    assert {skill.name: skill.hidden for skill in shelf.catalog.skills} == {"deploy": None, "inner": "changed"}
+    assert "inner" not in shelf.prompt()
+    with pytest.raises(SkillError):
+        shelf.load("inner")
+    assert shelf.load("deploy").files == ()
 
 
 def skillshelf_tree(folder: Path) -> str | None:

@@ -136,7 +136,8 @@ def _marked(
 ) -> CatalogSkill:
     skill = skill._replace(origin=locked.source, tree=locked.tree)
     known = seen.digests(locked.folder)
-    if not is_intact(skill.real_dir, locked, known, environment, skill.dir):
+    is_extra = known is not None and locked.tree != known.whole and _is_below(locked.inside, known.folders)
+    if is_extra or not is_intact(skill.real_dir, locked, known, environment, skill.dir):
         warnings.append(Diagnostic(skill.path, CHANGED, _change(locked)))
         if skill.hidden in _OVERRIDDEN and not is_kept_untrusted(skill.hidden_by):
             return skill._replace(hidden="changed", hidden_by=locked.by)
@@ -144,6 +145,11 @@ def _marked(
         message = f"{visible(known.folders[0])} is not part of the installed skill, and never listed, read or run"
         warnings.append(Diagnostic(skill.path, EXTRA, message))
     return skill
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a skill inside an installed one lies in a folder that Python makes, and is no part of it."""
+    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
 
 
 def _is_approved(skill: CatalogSkill, locks: Locks, environment: Environment) -> bool:
