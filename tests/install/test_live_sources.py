@@ -1107,3 +1107,25 @@ def test_a_script_of_what_has_no_tree_is_one_that_was_approved(
             continue
         assert (folder / "SKILL.md").read_bytes() == TEXT
     assert list(store_of(shelf.environment).trees()) == [TREE]
+
+
+def test_a_source_that_is_slow_to_list_offers_meanwhile_what_it_did(machine: Machine) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    class SlowSource(LoggedSource):
+        def list(self) -> list[SourceEntry]:
+            if self.log:
+                asked.set()
+                go_on.wait(10)
+            return super().list()
+
+    approve(machine)
+    shelf = machine.shelf(sources=[SlowSource()])
+    assert [skill.name for skill in shelf.catalog.skills] == ["brew"]
+    other = threading.Thread(target=shelf.refresh)
+    other.start()
+    assert asked.wait(10)
+    assert [skill.name for skill in shelf.scan().skills] == ["brew"]
+    go_on.set()
+    other.join(10)
+    assert [skill.name for skill in shelf.catalog.skills] == ["brew"]

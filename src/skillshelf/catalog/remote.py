@@ -413,13 +413,15 @@ class RemoteSkills:
 
 
 def _take_list(live: LiveSource, call: BoundedCall[OfferedSkills] | SkillError, seconds: float) -> None:
-    live.offered, live.left_out, live.notes, live.problem = (), (), (), ""
+    """Wait for what a source offers; until then it offers what it did before."""
+    listed, problem = OfferedSkills((), ()), ""
     try:
         if isinstance(call, SkillError):
             raise call
-        live.offered, live.left_out, live.notes = call.result(seconds)
+        listed = call.result(seconds)
     except SkillError as error:
-        live.problem = cut(fold(str(error)), QUOTED)
+        problem = cut(fold(str(error)), QUOTED)
+    live.offered, live.left_out, live.notes, live.problem = *listed, problem
 
 
 def _version(current: Mapping[str, Offer], key: str, offer: Offer) -> tuple[object, ...]:
