@@ -103,18 +103,25 @@ class Shelf:
     def _locked(self, found: Catalog) -> Catalog:
         """Return a catalog with its installed skills marked, and those hidden whose files are others."""
         system, environment = self.settings.system, self.environment
-        # The folder of a root may be a link; what counts is where it leads.
-        roots = (files.real_path(root.path) for root in found.roots if root.exists)
+        # The folder of a root may be a link; a lock may speak of the place, and one of where it leads.
+        known = [root.path for root in found.roots if root.exists]
+        roots = (folder for path in known for folder in (path, files.real_path(path)))
         if not may_be_locked(environment, roots) and lock_required(system) is None:
             return found
         from skillshelf.catalog.locked_catalog import with_locks
 
         last = self._last_locked
-        result, marked = with_locks(found, environment, self.cache, system, approved=self.trust == "ask")
+        approved = self._shown_though_untrusted if self.trust == "ask" else None
+        result, marked = with_locks(found, environment, self.cache, system, approved=approved)
         if last is not None and last[0] is found and last[1].errors == result.errors and last[2] == marked:
             return last[1]
         self._last_locked = found, result, marked
         return result
+
+    def _shown_though_untrusted(self, skill: CatalogSkill) -> CatalogSkill:
+        from skillshelf.catalog.build_context import shown_though_untrusted
+
+        return shown_though_untrusted(skill, self.settings, self.profile)
 
     def renew_policy(self) -> bool:
         """Follow the system policy if it changed since, or was never read; return True if it did."""
@@ -270,8 +277,7 @@ class Shelf:
             raise
         self._require_allowed(found)
         if self.remote is not None and found.scope == "remote":
-            self.remote.require_approved(found)
-            return self.remote.load(found, self.profile)
+            return self.remote.load(found, self.profile, approved=True)
         installed = self._installed_files(found)
         return load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
 
@@ -283,11 +289,11 @@ class Shelf:
 
     def _installed_files(self, skill: CatalogSkill) -> "LockedFiles | None":
         """Return the files of an installed skill, checked; None for any other; raise SkillChanged."""
-        if not may_be_locked(self.environment, [skill.real_dir]):
+        if not may_be_locked(self.environment, (skill.real_dir, skill.dir)):
             return None
         from skillshelf.catalog.locked_files import read_locked
 
-        return read_locked(skill.real_dir, self.environment, name=skill.name)
+        return read_locked(skill.real_dir, self.environment, name=skill.name, place=skill.dir)
 
     def _require_usable(self) -> None:
         """Raise PermissionDenied if nobody knows what the system policy forbids."""
@@ -315,8 +321,7 @@ class Shelf:
         catalog = self.catalog
         if self.remote is not None and (remote := self._remote_skill(uri)) is not None:
             self._require_allowed(remote)
-            self.remote.require_approved(remote)
-            return self.remote.read(uri, remote, self.profile, limit)
+            return self.remote.read(uri, remote, self.profile, limit, approved=True)
         try:
             skill, resource = read_resource(
                 uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files

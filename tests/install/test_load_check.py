@@ -459,6 +459,48 @@ def test_an_approval_without_a_path_counts_in_a_project_that_was_installed_here(
     assert changed.error.code == "changed"
 
 
+@pytest.mark.parametrize("by", ["author", "user", "project", "nobody"])
+def test_an_installed_skill_of_an_untrusted_project_stays_hidden_for_other_reasons(machine: Machine, by: str) -> None:
+    line = "disable-model-invocation: true\n" if by == "author" else ""
+    text = f"---\nname: deploy\ndescription: Deploys. Use when asked.\n{line}---\nbody\n"
+    folder = install(machine.repo, "deploy", {"SKILL.md": text})
+    lock = write_lock(machine.repo / "skillshelf.lock", {"deploy": locked_entry(folder)}).read_text()
+    history = machine.home / f".local/share/skillshelf/projects/{sha256(bytes(machine.repo)).hexdigest()[:16]}"
+    history.mkdir(parents=True)
+    (history / "1.json").write_text(json.dumps({"version": 1, "number": 1, "root": str(machine.repo), "lock": lock}))
+    (history / "current").symlink_to("1.json")
+    approve(machine, locked_entry(folder).tree, None)
+    place = {"user": machine.home / ".config/skillshelf/config.toml", "project": machine.repo / "skillshelf.toml"}
+    if by in place:
+        place[by].parent.mkdir(parents=True, exist_ok=True)
+        place[by].write_text('[[permissions.deny]]\ntool = "skill_load"\nskill_name = "deploy"\n')
+    shelf = machine.shelf(trust="ask")
+    hidden = {"author": "disable-model-invocation", "nobody": None}.get(by, "denied")
+    assert [skill.hidden for skill in shelf.catalog.skills] == [hidden]
+    assert ("deploy" in shelf.prompt()) is (hidden is None)
+
+
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_what_add_approved_is_taken_back_by_the_path_of_the_skill(machine: Machine, scope: str) -> None:
+    write_skill(machine.base / "source", "deploy")
+    write_skill(machine.base / "source", "other")
+    options = ("--user",) if scope == "user" else ()
+    for name in ("deploy", "other"):
+        assert machine.run("add", f"../source/{name}", "--yes", *options).returncode == 0
+    base = machine.home if scope == "user" else machine.repo
+    assert {one["name"] for one in machine.run_json("trust", "--list")} == {"deploy", "other"}
+    assert "approved" in machine.run("trust", "--remove", str(base / ".agents/skills/deploy"), "--dry-run").stdout
+    assert {one["name"] for one in machine.run_json("trust", "--list")} == {"deploy", "other"}
+
+    assert machine.run("trust", "--remove", str(base / ".agents/skills/deploy")).returncode == 0
+    assert {one["name"] for one in machine.run_json("trust", "--list")} == {"other"}
+    if scope == "project":
+        found = {skill.name: skill.hidden for skill in machine.shelf(trust="ask").catalog.skills}
+        assert found == {"deploy": "untrusted", "other": None}
+    machine.run("trust", "--remove", str(base))
+    assert machine.run_json("trust", "--list") == []
+
+
 def is_approved_here(machine: Machine, shelf: skillshelf.Shelf, tree: str) -> bool:
     from skillshelf.session.effects import real_effects
 

@@ -323,12 +323,13 @@ def _read_skill_file(directory: str, *, whole: bool) -> _SkillFileBytes:
 
 def _installed_bytes(directory: str) -> _SkillFileBytes | None:
     """Return the SKILL.md of an installed skill, all files of which were checked; None for any other skill."""
-    real, environment = files.real_path(os.path.abspath(directory)), make_environment(None, None, None)
-    if not may_be_locked(environment, [real]):
+    place, environment = os.path.abspath(directory), make_environment(None, None, None)
+    real = files.real_path(place)
+    if not may_be_locked(environment, (real, place)):
         return None
     from skillshelf.catalog.locked_files import read_locked
 
-    installed = read_locked(real, environment)
+    installed = read_locked(real, environment, place=place)
     if installed is None:
         return None
     found = installed.contents.get(SKILL_FILE)

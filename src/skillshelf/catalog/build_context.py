@@ -45,6 +45,7 @@ __all__ = [
     "require_allowed",
     "required_by",
     "required_first",
+    "shown_though_untrusted",
     "spellings",
     "unmet",
 ]
@@ -174,11 +175,27 @@ def hidden_state(
         if stranger and own and is_listed(stranger.disabled, name, path, real_path):
             return HiddenState("disabled", f"{stranger.path}: skills.disabled")
         return HiddenState("untrusted", root.untrusted_by)
+    return _hidden_if_trusted(subject, fields, settings, profile)
+
+
+def shown_though_untrusted(skill: CatalogSkill, settings: Settings, profile: Profile) -> CatalogSkill:
+    """Return a skill that the user approved in an untrusted folder: it is hidden from models for other reasons only."""
+    subject, stranger = (skill.name, skill.path, skill.real_path, skill.real_dir), settings.stranger
+    is_denied = stranger is not None and reaches(stranger, False, skill.real_path) and stranger.deny
+    if stranger is not None and is_denied and denial_of_load(stranger.deny, *subject, trusted=False):
+        return skill._replace(hidden="denied", hidden_by=f"{stranger.path}: permissions.deny")
+    hidden, by = _hidden_if_trusted(subject, skill.frontmatter, settings, profile)
+    return skill._replace(hidden=hidden, hidden_by=by)
+
+
+def _hidden_if_trusted(
+    subject: tuple[str, str, str, str], fields: Mapping[str, Any], settings: Settings, profile: Profile
+) -> HiddenState:
     if settings.deny and denial_of_load(settings.deny, *subject):
         by = settings.said_by("permissions.deny", lambda file: bool(denial_of_load(file.deny, *subject)))
         return HiddenState("denied", by)
     if hidden := hidden_by_author(fields, profile):
-        return HiddenState(hidden, f"{path}: {_author_field(fields, profile)}")
+        return HiddenState(hidden, f"{subject[1]}: {_author_field(fields, profile)}")
     return _SHOWN
 
 

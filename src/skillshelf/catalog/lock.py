@@ -6,13 +6,13 @@ A lock that is not exactly what this version writes is refused with its line; it
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
 from skillshelf.catalog.lock_places import INSTALLED, LOCK_FILE, user_lock_path
-from skillshelf.catalog.tree import name_problem
+from skillshelf.catalog.tree import folded_path, name_problem
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.environment import (
@@ -23,6 +23,7 @@ from skillshelf.core.environment import (
 )
 from skillshelf.core.limits import INSTALLED_NAME_BYTES, LOCK_BYTES, RECORDS_BYTES
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut
 from skillshelf.core.validation import validate
 from skillshelf.errors import ConfigurationError
 
@@ -43,6 +44,9 @@ __all__ = [
 LOCK_VERSION = 1
 
 _MARKERS = (".git", ".jj", ".hg")
+
+_QUOTED = 200
+"""Characters of a lock that a message quotes."""
 
 _TREE = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _MARKER = re.compile(rb"^(<{7}|={7}|>{7}|\|{7})( |$)", re.MULTILINE)
@@ -105,7 +109,7 @@ def _parsed_lock(data: bytes, path: str) -> dict[str, LockedSkill]:
         raise UnusableLock(f"{path}: line {error.lineno}: {error.msg}") from None
     except _Repeated as error:
         line = _line_of(data, str(error))
-        raise UnusableLock(f"{path}: line {line}: {str(error)!r} occurs twice") from None
+        raise UnusableLock(f"{path}: line {line}: {_quoted(str(error))} occurs twice") from None
     except (ValueError, RecursionError):
         raise UnusableLock(f"{path}: not a lock") from None
     return _skills_of(document, data, path)
@@ -117,7 +121,7 @@ def _skills_of(document: Any, data: bytes, path: str) -> dict[str, LockedSkill]:
         raise UnusableLock(f"{path}: not a lock: the member lock is missing")
     if version != LOCK_VERSION:
         raise UnusableLock(
-            f"{path}: lock {version} is of another version of skillshelf (this one reads {LOCK_VERSION})"
+            f"{path}: lock {cut(str(version), 20)} is of another version of skillshelf (this one reads {LOCK_VERSION})"
         )
     skills = document.get("skills")
     if set(document) != {"lock", "skills"} or not isinstance(skills, dict):
@@ -125,10 +129,11 @@ def _skills_of(document: Any, data: bytes, path: str) -> dict[str, LockedSkill]:
     found = {}
     for name, entry in skills.items():
         if (problem := _problem(name, entry)) is not None:
-            raise UnusableLock(f"{path}: line {_line_of(data, name)}: {name!r}: {problem}")
+            raise UnusableLock(f"{path}: line {_line_of(data, name)}: {_quoted(name)}: {cut(problem, _QUOTED)}")
         found[name] = LockedSkill(**entry)
-    if (twin := name_problem(found)) is not None:
-        raise UnusableLock(f"{path}: line {_line_of(data, twin)}: {twin!r}: another skill has nearly the same name")
+    if (twin := _twin(found)) is not None:
+        line = _line_of(data, twin)
+        raise UnusableLock(f"{path}: line {line}: {_quoted(twin)}: another skill has nearly the same name")
     return found
 
 
@@ -171,16 +176,32 @@ def is_installable_name(name: str) -> bool:
     return hidden_text(name) is None
 
 
+def _twin(names: Iterable[str]) -> str | None:
+    """Return the first name that not every machine can tell from one before it."""
+    seen = set()
+    for name in names:
+        if (folded := folded_path(name)) in seen:
+            return name
+        seen.add(folded)
+    return None
+
+
 class _Repeated(ValueError):
     """A member that occurs twice."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _Repeated(next(name for name in names if names.count(name) > 1))
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _Repeated(name)
+        found[name] = value
     return found
+
+
+def _quoted(name: str) -> str:
+    """Return a name for a message, which is no longer than a line because a stranger's lock is."""
+    return repr(cut(name, _QUOTED))
 
 
 def _refused_number(text: str) -> float:
@@ -199,7 +220,8 @@ class LockedTree(NamedTuple):
     """The tree that a folder must be, the file that says so, and what its lock knows of its origin.
 
     `tree` is None if nobody can tell, and `problem` says why. `ours` is True for what lies in the store and for copies
-    that we made of it, to which an approval without a path reaches.
+    that we made of it, to which an approval without a path reaches. `folder` is the folder of the whole installed
+    skill, and `inside` is the path in it of the folder that was asked about: empty unless that is a skill inside it.
     """
 
     tree: str | None
@@ -209,20 +231,22 @@ class LockedTree(NamedTuple):
     version: str | None = None
     ours: bool = False
     problem: str | None = None
+    folder: str = ""
+    inside: str = ""
 
 
-def locked_tree(folder: str, environment: Environment) -> LockedTree | None:
-    """Return which tree a real folder must be now; None if no lock, store or record of a copy speaks of it."""
-    return Locks(environment).tree_of(folder)
+def locked_tree(folder: str, environment: Environment, place: str | None = None) -> LockedTree | None:
+    """Return which tree a real folder must be now; None if no lock, store or record of a copy speaks of it.
+
+    `place` is the path that it was found at.
+    """
+    return Locks(environment).tree_of(folder, place)
 
 
 _PARSED: dict[str, tuple[object, Any]] = {}
 """Locks and records by path, each with the state of its file and what is in it."""
 
 _MOST_PARSED = 64
-
-_KNOWN_PROJECTS: dict[str, str | None] = {}
-"""The lock of each folder of skills; one that is still there is not searched for again."""
 
 
 def _parsed(path: str, parse: Callable[[str], Any]) -> Any:
@@ -251,37 +275,48 @@ class Locks:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._projects: dict[str, str | None] = {}
+        self._projects: dict[str, tuple[str, ...]] = {}
         self._read: dict[str, Any] = {}
         self.unusable: dict[str, UnusableLock] = {}
 
-    def tree_of(self, folder: str) -> LockedTree | None:
-        """Return which tree a real folder must be; None if nothing speaks of it."""
-        return self._in_store(folder) or self._in_project(folder) or self._of_user(folder) or self._copied(folder)
+    def tree_of(self, folder: str, place: str | None = None) -> LockedTree | None:
+        """Return which tree a real folder must be; None if nothing speaks of it.
+
+        `place` is the path that it was found at: a lock speaks of what lies at a place, wherever a link there leads.
+        """
+        found = self._tree_at(folder)
+        if place is None or place == folder or not place.startswith("/"):
+            return found
+        named = self._tree_at(place)
+        if named is None or (found is not None and named.tree in (None, found.tree) and found.inside == named.inside):
+            return found
+        return named._replace(folder=files.real_path(named.folder))
+
+    def _tree_at(self, path: str) -> LockedTree | None:
+        return self._in_store(path) or self._in_project(path) or self._of_user(path) or self._copied(path)
 
     def installed(self) -> Iterator[tuple[str, str]]:
         """Yield the name and the folder of every skill that the lock of this project or of the user names.
 
-        The folder itself may be a link; those above it are none.
+        The folder itself may be a link, and so may those above it.
         """
-        project = self.project_lock(f"{self._environment.cwd}/.")
+        project = self.project_lock(self._environment.cwd)
         places = [(project, os.path.dirname(project))] if project is not None else []
         if (own := user_lock_path(self._environment)) is not None and self._environment.home is not None:
             places.append((own, self._environment.home))
         for path, root in places:
             with suppress(UnusableLock):
-                names = self.skills_in(path)
-                base = files.real_path(_below(root, INSTALLED)) if names else ""
-                yield from ((name, f"{base}/{name}") for name in names)
+                base = _below(root, INSTALLED)
+                yield from ((name, f"{base}/{name}") for name in self.skills_in(path))
 
-    def is_ours(self, folder: str, tree: str) -> bool:
+    def is_ours(self, folder: str, tree: str, place: str | None = None) -> bool:
         """Return whether a real folder is a tree in the store, or a copy of it that this user's commands made."""
-        locked = self.tree_of(folder)
-        if locked is None or locked.tree != tree:
+        locked = self.tree_of(folder, place)
+        if locked is None or locked.tree != tree or locked.inside:
             return False
-        if locked.ours or (self._record_of(folder) or {}).get("tree") == tree:
+        if locked.ours or (self._copies().get(folder) or {}).get("tree") == tree:
             return True
-        return self._is_installed_here(os.path.dirname(locked.by), locked.name, tree)
+        return self._is_installed_here(files.real_path(os.path.dirname(locked.by)), locked.name, tree)
 
     def _is_installed_here(self, root: str, name: str, tree: str) -> bool:
         """Return whether the current generation of a project, which only this user's commands write, has a skill."""
@@ -300,7 +335,9 @@ class Locks:
             return None
         names: set[str] = set()
         try:
-            if (path := self.project_lock(f"{parent}/.")) is not None:
+            if self._tree_at(parent) is not None:
+                return None
+            for path in self._locks_around(parent):
                 names.update(self.skills_in(path))
             if parent.endswith(f"/{INSTALLED}") and (own := user_lock_path(self._environment)) is not None:
                 names.update(self.skills_in(own))
@@ -310,17 +347,20 @@ class Locks:
         return names.union(name for above, name in copies if above == parent)
 
     def project_lock(self, folder: str) -> str | None:
-        """Return the lock of the project that a real folder lies in: that of the repository, else the nearest."""
-        parent = os.path.dirname(folder)
-        if parent not in self._projects:
-            known = _KNOWN_PROJECTS.get(parent)
-            if known is None or files.state_at(known) is None:
-                known = _project_lock(parent)
-                if len(_KNOWN_PROJECTS) >= _MOST_PARSED:
-                    _KNOWN_PROJECTS.clear()
-                _KNOWN_PROJECTS[parent] = known
-            self._projects[parent] = known
-        return self._projects[parent]
+        """Return the lock of the project that a folder lies in: that of the repository, else the nearest."""
+        repository, above = find_repository(folder, _MARKERS), folder
+        while above:
+            path = f"{above}/{LOCK_FILE}"
+            if repository in (None, above) and files.kind_at(path) is not None:
+                return path
+            above = above.rpartition("/")[0]
+        return None
+
+    def _locks_around(self, folder: str) -> tuple[str, ...]:
+        """Return the locks that may speak of what lies in a folder, the nearest first."""
+        if folder not in self._projects:
+            self._projects[folder] = tuple(_locks_above(folder))
+        return self._projects[folder]
 
     def skills_in(self, path: str) -> Mapping[str, LockedSkill]:
         """Return the skills of a lock; none if there is no such file; raise UnusableLock."""
@@ -345,8 +385,14 @@ class Locks:
         if data is None:
             return None
         place = files.real_path(f"{data}/store/{STORE_VERSION}")
-        tree = Store(place).tree_at(folder)
-        return self._described(tree, folder, by=place) if tree is not None else None
+        if not folder.startswith(f"{place}/"):
+            return None
+        segments = folder[len(place) + 1 :].split("/")
+        whole, inside = "/".join((place, *segments[:2])), "/".join(segments[2:])
+        tree = Store(place).tree_at(whole)
+        return (
+            self._described(tree, whole, by=place)._replace(folder=whole, inside=inside) if tree is not None else None
+        )
 
     def _described(self, tree: str, folder: str, *, by: str) -> LockedTree:
         """Return a tree of ours with what the user's lock knows of it."""
@@ -361,37 +407,50 @@ class Locks:
         return LockedTree(tree, by, os.path.basename(folder), version=_short(tree), ours=True)
 
     def _in_project(self, folder: str) -> LockedTree | None:
-        path = self.project_lock(folder)
-        if path is None:
-            return None
-        root, name = os.path.dirname(path), os.path.basename(folder)
-        parent = os.path.dirname(folder)
+        """Return the tree that the lock of a project around a folder names for it, or for the skill that it lies in."""
+        for path in self._locks_around(os.path.dirname(folder)):
+            root = os.path.dirname(path)
+            if (found := self._named_by(path, root, folder[len(root) + 1 :].split("/"))) is not None:
+                return found
+        return None
+
+    def _named_by(self, path: str, root: str, segments: Sequence[str]) -> LockedTree | None:
         try:
-            entry = self.skills_in(path).get(name)
+            skills = self.skills_in(path)
         except UnusableLock as error:
-            is_meant = parent == _below(root, INSTALLED) or files.kind_at(f"{_below(root, INSTALLED)}/{name}")
-            return LockedTree(None, path, name, problem=str(error)) if is_meant else None
-        if entry is None or parent not in (_below(root, label) for label in _labels(entry)):
-            return None
-        return LockedTree(entry.tree, path, name, entry.source, _version(entry))
+            return _unknown(path, root, segments, str(error))
+        for at, name in enumerate(segments):
+            entry = skills.get(name)
+            if entry is not None and "/".join(segments[:at]) in _labels(entry.hosts):
+                whole, inside = "/".join((root, *segments[: at + 1])), "/".join(segments[at + 1 :])
+                return LockedTree(entry.tree, path, name, entry.source, _version(entry), folder=whole, inside=inside)
+        return None
 
     def _of_user(self, folder: str) -> LockedTree | None:
-        """Return the tree of a real folder that lies where the user's lock wants an installed skill."""
-        home = self._environment.home
-        if home is None or not folder.endswith(f"/{INSTALLED}/{os.path.basename(folder)}"):
+        """Return the tree of a folder that lies where the user's lock wants an installed skill, or in such a skill."""
+        home, own = self._environment.home, user_lock_path(self._environment)
+        above, _, rest = folder.partition(f"/{INSTALLED}/")
+        if home is None or own is None or not rest:
             return None
-        own, name = user_lock_path(self._environment), os.path.basename(folder)
-        if own is None or files.real_path(f"{home}/{INSTALLED}") != os.path.dirname(folder):
+        wanted = f"{home}/{INSTALLED}"
+        if f"{above}/{INSTALLED}" not in (wanted, files.real_path(wanted)):
             return None
+        name, _, inside = rest.partition("/")
+        whole = f"{above}/{INSTALLED}/{name}"
         try:
             entry = self.skills_in(own).get(name)
         except UnusableLock as error:
-            return LockedTree(None, own, name, problem=str(error))
-        return LockedTree(entry.tree, own, name, entry.source, _version(entry)) if entry is not None else None
+            return LockedTree(None, own, name, problem=str(error), folder=whole, inside=inside)
+        if entry is None:
+            return None
+        return LockedTree(entry.tree, own, name, entry.source, _version(entry), folder=whole, inside=inside)
 
     def _copied(self, folder: str) -> LockedTree | None:
-        """Return the tree of a copy that we made of an installed skill."""
-        record = self._record_of(folder)
+        """Return the tree of a copy that we made of an installed skill, or of the copy that a folder lies in."""
+        copies, whole = self._copies(), folder
+        while whole and copies and whole not in copies:
+            whole = whole.rpartition("/")[0]
+        record = copies.get(whole)
         source, tree = (record.get("source"), record.get("tree")) if record is not None else (None, None)
         if not isinstance(source, str) or not isinstance(tree, str) or not _TREE.match(tree):
             return None
@@ -400,10 +459,9 @@ class Locks:
         known = self._in_store(origin) or self._in_project(origin) or self._of_user(origin)
         if known is None:
             return None
-        return self._described(tree, folder, by=known.by)._replace(name=known.name, by=known.by, source=known.source)
-
-    def _record_of(self, folder: str) -> Mapping[str, Any] | None:
-        return self._copies().get(folder)
+        found = self._described(tree, whole, by=known.by)
+        inside = folder[len(whole) + 1 :]
+        return found._replace(name=known.name, by=known.by, source=known.source, folder=whole, inside=inside)
 
     def _copies(self) -> Mapping[str, Mapping[str, Any]]:
         state = user_state_folder(self._environment)
@@ -435,33 +493,43 @@ def _generation_at(path: str, root: str) -> Mapping[str, LockedSkill]:
         return {}
 
 
-def _project_lock(folder: str) -> str | None:
-    """Return the lock that speaks of the skills in a real folder: that of the repository, else the nearest above."""
-    found = []
-    above = folder
-    while above:
-        if files.kind_at(f"{above}/{LOCK_FILE}") is not None:
-            found.append(above)
-        above = above.rpartition("/")[0]
-    if not found:
-        return None
-    repository = find_repository(folder, _MARKERS)
-    root = found[0] if repository is None else repository
-    return f"{root}/{LOCK_FILE}" if root in found else None
+def _locks_above(folder: str) -> Iterator[str]:
+    """Yield the locks that may speak of what lies in a folder, the nearest first.
+
+    A lock counts at the root of a repository, or in a folder of none. Every host looks for the skills of a project in a
+    hidden folder of it; that such a folder holds a repository or a lock of its own takes nothing from that lock.
+    """
+    root = folder.rpartition("/.")[0]
+    while root:
+        path = f"{root}/{LOCK_FILE}"
+        if files.kind_at(path) is not None and find_repository(root, _MARKERS) in (None, root):
+            yield path
+        root = root.rpartition("/.")[0]
+
+
+def _unknown(path: str, root: str, segments: Sequence[str], problem: str) -> LockedTree | None:
+    """Return the refusal of a folder that a lock may name which cannot be used; None if it names no such folder."""
+    for at, name in enumerate(segments):
+        label = "/".join(segments[:at])
+        is_copy = files.kind_at(f"{_below(root, INSTALLED)}/{name}") is not None and label in _labels(None)
+        if label == INSTALLED or is_copy:
+            whole, inside = "/".join((root, *segments[: at + 1])), "/".join(segments[at + 1 :])
+            return LockedTree(None, path, name, problem=problem, folder=whole, inside=inside)
+    return None
 
 
 def _below(root: str, label: str) -> str:
     return f"{root.rstrip('/')}/{label}"
 
 
-def _labels(entry: LockedSkill) -> set[str]:
-    """Return the folders of a project that hold an installed skill or a copy of it for its hosts."""
-    if not entry.hosts:
+def _labels(names: Sequence[str] | None) -> set[str]:
+    """Return the folders of a project that hold an installed skill or a copy of it for hosts; None means every host."""
+    if names is not None and not names:
         return {INSTALLED}
     # Imported here: the table of hosts is large, and most skills have no copy.
     from skillshelf.config.hosts import HOSTS
 
-    hosts = [HOSTS[name] for name in entry.hosts if name in HOSTS]
+    hosts = [HOSTS[name] for name in (HOSTS if names is None else names) if name in HOSTS]
     return {
         INSTALLED,
         *(path for host in hosts for rule in host.roots if rule.kind == "project" for path in rule.paths),

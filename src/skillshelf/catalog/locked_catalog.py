@@ -36,12 +36,18 @@ _OVERRIDDEN = (None, "untrusted", "disable-model-invocation", "no-description", 
 
 
 def with_locks(
-    catalog: Catalog, environment: Environment, cache: str | None, system: SystemPolicy, *, approved: bool = False
+    catalog: Catalog,
+    environment: Environment,
+    cache: str | None,
+    system: SystemPolicy,
+    *,
+    approved: Callable[[CatalogSkill], CatalogSkill] | None = None,
 ) -> tuple[Catalog, Mapping[int, CatalogSkill]]:
     """Return the catalog with its installed skills marked, and these by their position.
 
-    `cache` is the folder in which the trees of folders are remembered with their stamps. With `approved` a skill of an
-    untrusted project is not held back if this user installed it there, and so approved exactly these files.
+    `cache` is the folder in which the trees of folders are remembered with their stamps. `approved` returns a
+    skill of an untrusted project as it is if this user installed it there, and so approved exactly these files; without
+    it such a skill is held back.
     """
     locks = Locks(environment)
     seen = SeenFolders(cache, repr([root.path for root in catalog.roots]))
@@ -52,11 +58,12 @@ def with_locks(
     skills = catalog.skills
     for at in range(len(skills)) if required is not None else _positions(skills, locks):
         skill = skills[at]
-        locked = locks.tree_of(skill.real_dir)
+        locked = locks.tree_of(skill.real_dir, skill.dir)
         if locked is not None:
             skill = _marked(skill, locked, seen, environment, warnings)
-            lifted = approved and skill.hidden == "untrusted" and _is_approved(skill, locks, trees)
-            marked[at] = skill._replace(hidden=None, hidden_by=None) if lifted else skill
+            if approved is not None and skill.hidden == "untrusted" and _is_approved(skill, locks, trees):
+                skill = approved(skill)
+            marked[at] = skill
         elif required is not None and skill.hidden in _OVERRIDDEN and skill.scope in _NEED_LOCK:
             marked[at] = skill._replace(hidden="denied", hidden_by=required)
     warnings += _left_out(catalog, marked, locks, seen, environment)
@@ -109,15 +116,16 @@ def _left_out(
     environment: Environment,
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each installed skill that is no skill of the catalog since its files were changed."""
-    known = {skill.real_dir for skill in marked.values()}
-    for _, folder in locks.installed():
-        if folder in known:
+    known = {path for skill in marked.values() for path in (skill.dir, skill.real_dir)}
+    for _, place in locks.installed():
+        # Most of the names in a stranger's lock may be of nothing.
+        if place in known or files.kind_at(place) is None:
             continue
-        folder = files.real_path(folder)
+        folder = files.real_path(place)
         if folder in known or files.kind_at(folder) != "folder":
             continue
-        locked = locks.tree_of(folder)
-        if locked is not None and not is_intact(folder, locked, seen.digests(folder), environment):
+        locked = locks.tree_of(folder, place)
+        if locked is not None and not is_intact(folder, locked, seen.digests(locked.folder), environment, place):
             yield Diagnostic(folder, CHANGED, _change(locked))
 
 
@@ -134,8 +142,9 @@ def _marked(
     skill: CatalogSkill, locked: LockedTree, seen: "SeenFolders", environment: Environment, warnings: list[Diagnostic]
 ) -> CatalogSkill:
     skill = skill._replace(origin=locked.source, tree=locked.tree)
-    known = seen.digests(skill.real_dir)
-    if not is_intact(skill.real_dir, locked, known, environment):
+    known = seen.digests(locked.folder)
+    is_extra = known is not None and locked.tree != known.whole and _is_below(locked.inside, known.folders)
+    if is_extra or not is_intact(skill.real_dir, locked, known, environment, skill.dir):
         warnings.append(Diagnostic(skill.path, CHANGED, _change(locked)))
         if skill.hidden in _OVERRIDDEN and not is_kept_untrusted(skill.hidden_by):
             return skill._replace(hidden="changed", hidden_by=locked.by)
@@ -145,9 +154,16 @@ def _marked(
     return skill
 
 
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a skill inside an installed one lies in a folder that Python makes, and is no part of it."""
+    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
+
+
 def _is_approved(skill: CatalogSkill, locks: Locks, trees: "Callable[[], Collection[ApprovedTree]]") -> bool:
     """Return whether this user installed an intact skill where it lies, and so approved its files."""
-    if is_kept_untrusted(skill.hidden_by) or skill.tree is None or not locks.is_ours(skill.real_dir, skill.tree):
+    if is_kept_untrusted(skill.hidden_by) or skill.tree is None:
+        return False
+    if not locks.is_ours(skill.real_dir, skill.tree, skill.dir):
         return False
     return (None, skill.tree) in trees() or (skill.real_path, skill.tree) in trees()
 
@@ -171,8 +187,10 @@ def _change(locked: LockedTree) -> str:
     )
 
 
-def is_intact(folder: str, locked: LockedTree, known: "FolderDigests | None", environment: Environment) -> bool:
-    """Return whether a real folder is what it must be; `known` is what was seen of it."""
+def is_intact(
+    folder: str, locked: LockedTree, known: "FolderDigests | None", environment: Environment, place: str | None = None
+) -> bool:
+    """Return whether a real folder is what it must be; `known` is what was seen of the whole installed skill."""
     if locked.tree is None or known is None:
         return False
     if locked.tree in (known.plain, known.whole):
@@ -181,7 +199,7 @@ def is_intact(folder: str, locked: LockedTree, known: "FolderDigests | None", en
         return False
     try:
         # Only some of the folders that Python makes may be installed; the store knows which.
-        return read_locked(folder, environment) is not None
+        return read_locked(folder, environment, place=place) is not None
     except (SkillError, PermissionDenied):
         return False
 
@@ -211,13 +229,18 @@ class LockState(NamedTuple):
     extra: tuple[str, ...] = ()
 
 
-def lock_state(folder: str, environment: Environment, locks: Locks | None = None) -> LockState | None:
-    """Return the state of the installed skill in a real folder, as its files are now; None for any other skill."""
-    locked = (locks or Locks(environment)).tree_of(folder)
+def lock_state(
+    folder: str, environment: Environment, locks: Locks | None = None, place: str | None = None
+) -> LockState | None:
+    """Return the state of the installed skill in a real folder, as its files are now; None for any other skill.
+
+    `place` is the path that the folder was found at.
+    """
+    locked = (locks or Locks(environment)).tree_of(folder, place)
     if locked is None:
         return None
-    known = SeenFolders(None, "").digests(folder)
-    changed = not is_intact(folder, locked, known, environment)
+    known = SeenFolders(None, "").digests(locked.folder)
+    changed = not is_intact(folder, locked, known, environment, place)
     extra = known.folders if known is not None and not changed and known.whole != locked.tree else ()
     return LockState(locked, changed, _change(locked) if changed else "", extra)
 
@@ -238,10 +261,16 @@ class SeenFolders:
         self._key = f"locked folders 1 {about}"
         self._known: dict[str, tuple[bytes, bytes, FolderDigests]] | None = None
         self._kept: dict[str, tuple[bytes, bytes, FolderDigests]] = {}
+        self._read: dict[str, FolderDigests | None] = {}
         self._is_new = False
 
     def digests(self, folder: str) -> FolderDigests | None:
-        """Return what a real folder is now; None if it cannot be read."""
+        """Return what a real folder is; None if it cannot be read. Each is looked at once."""
+        if folder not in self._read:
+            self._read[folder] = self._digests(folder)
+        return self._read[folder]
+
+    def _digests(self, folder: str) -> FolderDigests | None:
         known = self._remembered().get(folder)
         if known is not None and _stamps_at(folder, known[0]) == known[1]:
             self._kept[folder] = known

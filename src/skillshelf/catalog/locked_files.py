@@ -106,31 +106,44 @@ def read_locked(
     environment: Environment,
     *,
     name: str | None = None,
-    find: Callable[[str, Environment], LockedTree | None] = locked_tree,
+    place: str | None = None,
+    find: Callable[[str, Environment, str | None], LockedTree | None] = locked_tree,
 ) -> LockedFiles | None:
     """Return the files of a skill that a lock, the store or a record of a copy speaks of; None for any other.
 
-    `name` is what an error calls the skill. Raise SkillChanged with the files that differ, or PermissionDenied if the
-    lock cannot be used.
+    `name` is what an error calls the skill, `place` the path that its folder was found at. Of a skill inside an
+    installed one all files of that are checked, and those of the inner one returned. Raise SkillChanged with the files
+    that differ, or PermissionDenied if the lock cannot be used.
     """
-    locked = find(folder, environment)
+    locked = find(folder, environment, place)
     if locked is None:
         return None
+    # What settles a skill inside an installed one is a command about that.
+    name = locked.name if locked.inside or name is None else name
     if locked.tree is None:
-        raise refuse(name or locked.name, locked)
+        raise refuse(name, locked)
     try:
-        state = folder_state(folder)
+        state = folder_state(locked.folder)
     except (FileNotFoundError, NotADirectoryError):
-        raise SkillChanged(name or locked.name, ("(the folder is missing)",)) from None
+        raise SkillChanged(name, ("(the folder is missing)",)) from None
     except OSError as error:
         raise FileReadError(folder, error) from error
     found = _matching(state, locked.tree, environment)
     if found is None:
-        raise SkillChanged(name or locked.name, _differences(state, locked.tree, environment))
-    size = sum(one.size for one in found.listed.values())
-    tree = SkillTree(locked.tree, None, len(found.listed), size, locked.tree, found.listed)
+        raise SkillChanged(name, _differences(state, locked.tree, environment))
     extra = tuple(path for path in state.folders if not any(one.startswith(f"{path}/") for one in found.contents))
-    return LockedFiles(locked, tree, found.contents, extra)
+    return _part(found, locked, extra)
+
+
+def _part(whole: ReadFiles, locked: LockedTree, extra: tuple[str, ...]) -> LockedFiles:
+    """Return the files of an installed skill, or of the one inside it that was asked about, which has its own tree."""
+    above = f"{locked.inside}/" if locked.inside else ""
+    contents = {path[len(above) :]: one for path, one in whole.contents.items() if path.startswith(above)}
+    listed = {path: whole.listed[above + path] for path in contents}
+    digest = tree_digest(listed) if above else locked.tree
+    size = sum(one.size for one in listed.values())
+    inner = tuple(path[len(above) :] for path in extra if path.startswith(above))
+    return LockedFiles(locked, SkillTree(digest, None, len(listed), size, digest, listed), contents, inner)
 
 
 def require_unchanged(name: str, environment: Environment) -> None:
@@ -140,7 +153,7 @@ def require_unchanged(name: str, environment: Environment) -> None:
     """
     for known, folder in Locks(environment).installed():
         if known == name and files.kind_at(real := files.real_path(folder)) == "folder":
-            read_locked(real, environment, name=name)
+            read_locked(real, environment, name=name, place=folder)
 
 
 def refuse(name: str, locked: LockedTree) -> PermissionDenied:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from skillshelf.catalog.build import FILTERS, diagnostic_key, order_key
-from skillshelf.catalog.build_context import make_skill
+from skillshelf.catalog.build_context import make_skill, shown_though_untrusted
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.live_source import (
     QUOTED,
@@ -195,7 +195,7 @@ class RemoteSkills:
             )
             if skill.hidden_by == UNAPPROVED and self._is_described(offer, approvals):
                 # A model may be told of it. It stays untrusted: what a load fetches is compared with the approval.
-                skill = skill._replace(hidden=None, hidden_by=None)
+                skill = shown_though_untrusted(skill, settings, profile)
             if (required := lock_required(settings.system)) and skill.hidden in (None, "untrusted"):
                 # No lock names a skill that is not installed.
                 skill = skill._replace(hidden="denied", hidden_by=required)
@@ -222,28 +222,32 @@ class RemoteSkills:
 
     # Using ----------------------------------------------------------------------------------------
 
-    def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
+    def load(self, skill: CatalogSkill, profile: Profile, *, approved: bool = False) -> LoadedSkill:
         """Fetch the SKILL.md of a skill and return it; its `allowed-tools` count for nothing.
 
-        Raise SourceRefused if it is not what the source said, SourceUnreachable if the source does not answer.
+        With `approved` only files that the user approved are returned. Raise SourceRefused if it is not what the source
+        said, SourceUnreachable if the source does not answer.
         """
         offer = self._offer(skill.real_dir)
-        data = self._file(offer, SKILL_FILE)
+        tree, listed, held = self._version_of(offer, skill if approved else None)
+        data = held[SKILL_FILE] if held is not None else self._file(offer, SKILL_FILE)
         if len(data) > SKILL_FILE_BYTES:
             raise LimitExceeded(f"{skill.path} has {len(data)} bytes; at most {SKILL_FILE_BYTES} are read")
         _require_same_fields(offer, data)
-        listed = self._listed(offer)
         has = (any(path.startswith(f"{name}/") for path in listed) for name in ("scripts", "references", "assets"))
         listing = listing_of(listed, most=profile.listed_files, most_bytes=profile.listed_bytes)
-        return loaded_from(skill, data, 0, profile, folder=SkillFolder(listing, *has))._replace(tree=offer.tree)
+        return loaded_from(skill, data, 0, profile, folder=SkillFolder(listing, *has))._replace(tree=tree)
 
-    def read(self, uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
-        """Fetch one file of a skill and return it; for a folder, a text with the names in it."""
+    def read(self, uri: str, skill: CatalogSkill, profile: Profile, limit: int, *, approved: bool = False) -> Resource:
+        """Fetch one file of a skill and return it; for a folder, a text with the names in it.
+
+        With `approved` only files that the user approved are returned.
+        """
         address = parse_address(uri)
         offer = self._offer(skill.real_dir)
         path = "/".join(address.segments) or SKILL_FILE
         shown = encoded_path(path)
-        listed = self._listed(offer)
+        _, listed, held = self._version_of(offer, skill if approved else None)
         if path not in listed:
             names = sorted({_child(other, path) for other in listed if other.startswith(f"{path}/")})
             if not names:
@@ -255,7 +259,8 @@ class RemoteSkills:
             raise PathEscape(f"a slash follows the path of a file: {shown}/")
         if listed[path].size > limit:
             raise LimitExceeded(f"{shown} has {listed[path].size} bytes; at most {limit} are read")
-        return resource_of(uri, f"{skill.dir}/{path}", shown, self._file(offer, path), profile)
+        data = held[path] if held is not None else self._file(offer, path)
+        return resource_of(uri, f"{skill.dir}/{path}", shown, data, profile)
 
     def tree(self, skill: CatalogSkill) -> SkillTree:
         """Return the files that an answer about a skill is about; those of an entry without a tree are fetched."""
@@ -267,9 +272,9 @@ class RemoteSkills:
         size = sum(file.size for file in listed.values())
         return SkillTree(offer.tree, None, len(listed), size, offer.tree, listed)
 
-    def require_approved(self, skill: CatalogSkill) -> None:
-        """Raise PermissionDenied unless the user approved the skill as its source offers it."""
-        if skill.trusted or (self.tree(skill).digest and self._is_approved(self._offer(skill.real_dir))):
+    def _require_approved(self, skill: CatalogSkill, offer: Offer, tree: str) -> None:
+        """Raise PermissionDenied unless the user approved this tree of a skill as it comes from its source."""
+        if skill.trusted or self._is_approved(offer, tree):
             return
         raise PermissionDenied(
             f"{skill.name} may not be used: it comes from {skill.source}, and nobody approved it; "
@@ -279,15 +284,14 @@ class RemoteSkills:
     def script_folder(self, real_dir: str) -> str:
         """Return a folder with exactly the files of an approved skill, to run a script from; fetch what is missing."""
         offer = self._offer(real_dir)
-        self._listed(offer)
-        if not self._is_approved(offer):
+        tree, _, contents = self._version_of(offer)
+        if not self._is_approved(offer, tree):
             raise PermissionDenied(
                 f"{offer.entry.name} may not be used: no script of {offer.live.label} runs before the user approved "
                 "the skill for good"
             )
-        contents = self._whole(offer)
         store = store_of(self._environment)
-        return store.path_of(store.put(contents))
+        return store.path_of(store.put(self._whole(offer) if contents is None else contents))
 
     def approvals(self, tool: str, skills: Sequence[CatalogSkill]) -> list[Approval]:
         """Return the approvals of a tool for these skills as they come from their sources, whatever their files."""
@@ -308,6 +312,23 @@ class RemoteSkills:
         if offer.listed is None:
             self._whole(offer)
         return offer.listed or {}
+
+    def _version_of(self, offer: Offer, approved: CatalogSkill | None = None) -> "_OfferedVersion":
+        """Return the tree and the files of a skill; where its source names no tree, all from one answer.
+
+        Such an entry may stand for other files at any time; nobody may get some of these and some of those. Raise
+        PermissionDenied if the tree must be `approved` and is not.
+        """
+        tree = offer.entry.tree
+        if tree is None:
+            contents = self._whole(offer)
+            listed = listed_files(contents)
+            tree = tree_digest(listed)
+        if approved is not None:
+            self._require_approved(approved, offer, tree)
+        if offer.entry.tree is not None:
+            return _OfferedVersion(tree, self._listed(offer), None)
+        return _OfferedVersion(tree, listed, contents)
 
     def _file(self, offer: Offer, path: str) -> bytes:
         """Return one file, its digest compared again; from the source if nobody fetched it yet."""
@@ -360,17 +381,16 @@ class RemoteSkills:
         except (SkillError, OSError):
             return {}
 
-    def _is_approved(self, offer: Offer) -> bool:
-        label, tree = offer.live.label, offer.tree
-        return tree is not None and is_origin_approved(self._approvals(), "skill_load", label, tree)
+    def _is_approved(self, offer: Offer, tree: str) -> bool:
+        return is_origin_approved(self._approvals(), "skill_load", offer.live.label, tree)
 
     def _keep(self, offer: Offer) -> None:
         """Store a skill that is whole and approved for good; limit the memory that all others take."""
         listed, contents = offer.listed, offer.contents
-        if listed is not None and contents.keys() == listed.keys() and self._is_approved(offer):
+        if listed is not None and contents.keys() == listed.keys() and self._is_approved(offer, tree_digest(listed)):
             try:
                 store = store_of(self._environment)
-                if not store.has(offer.tree or ""):
+                if not store.has(tree_digest(listed)):
                     store.put(contents)
             except (SkillError, OSError):
                 # Without a store the files stay in memory.
@@ -393,13 +413,15 @@ class RemoteSkills:
 
 
 def _take_list(live: LiveSource, call: BoundedCall[OfferedSkills] | SkillError, seconds: float) -> None:
-    live.offered, live.left_out, live.notes, live.problem = (), (), (), ""
+    """Wait for what a source offers; until then it offers what it did before."""
+    listed, problem = OfferedSkills((), ()), ""
     try:
         if isinstance(call, SkillError):
             raise call
-        live.offered, live.left_out, live.notes = call.result(seconds)
+        listed = call.result(seconds)
     except SkillError as error:
-        live.problem = cut(fold(str(error)), QUOTED)
+        problem = cut(fold(str(error)), QUOTED)
+    live.offered, live.left_out, live.notes, live.problem = *listed, problem
 
 
 def _version(current: Mapping[str, Offer], key: str, offer: Offer) -> tuple[object, ...]:
@@ -408,6 +430,14 @@ def _version(current: Mapping[str, Offer], key: str, offer: Offer) -> tuple[obje
         return offer.version
     # An entry without a tree may stand for other files now.
     return current[key].version if offer.entry.tree is not None else ()
+
+
+class _OfferedVersion(NamedTuple):
+    """The files of a skill at one moment; `contents` is None where a tree that the source named tells each."""
+
+    tree: str
+    listed: Mapping[str, TreeFile]
+    contents: Mapping[str, bytes] | None
 
 
 class _Report(NamedTuple):

@@ -25,6 +25,7 @@ __all__ = [
     "SkillTree",
     "TreeFile",
     "covered_entries",
+    "folded_path",
     "manifest_of",
     "name_problem",
     "parse_manifest",
@@ -129,7 +130,7 @@ def name_problem(paths: Iterable[str]) -> str | None:
     for path in paths:
         if not _is_portable(path):
             return path
-        folded = _folded(path)
+        folded = folded_path(path)
         above = folded.split("/")[:-1]
         inner = ["/".join(above[: n + 1]) for n in range(len(above))]
         # A file where another path needs a folder is as bad as two files: one of them is lost somewhere.
@@ -140,7 +141,8 @@ def name_problem(paths: Iterable[str]) -> str | None:
     return None
 
 
-def _folded(path: str) -> str:
+def folded_path(path: str) -> str:
+    """Return the identity of a path: two paths are the same on some machine if this is equal."""
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFKC", path).casefold()
@@ -159,7 +161,7 @@ def _is_portable_segment(name: str) -> bool:
         return name.lower() != GIT and name.partition(".")[0].lower() not in _DEVICES
     if name in ("", ".", "..") or len(name.encode("utf-8")) > _SEGMENT_BYTES or name[-1] in ". ":
         return False
-    if _folded(name) == GIT or name.partition(".")[0].rstrip(" ").casefold() in _DEVICES:
+    if folded_path(name) == GIT or name.partition(".")[0].rstrip(" ").casefold() in _DEVICES:
         return False
     return not any(c == "\\" or unicodedata.category(c) == "Cc" for c in name)
 

@@ -144,7 +144,8 @@ def why(values: Values) -> int:
         display = PathDisplay(environment.cwd, environment.home)
         write(why_view(wanted, explanations, display, console.screen(environment.env), choice=choice))
     for explanation in explanations:
-        state = survey.lock_state(os.path.dirname(files.real_path(explanation.path)))
+        path = explanation.path
+        state = survey.lock_state(os.path.dirname(files.real_path(path)), os.path.dirname(path))
         if state is not None:
             source = visible(state.locked.source or "a source that no lock names")
             note(f"{explanation.path}: installed from {source}, version {visible(state.locked.version or 'unknown')}")
@@ -207,7 +208,8 @@ def _why_json(
         ]
         reason, by = hidden.get(files.real_path(explanation.path), (None, None))
         about = {"path": explanation.path, "hosts": verdicts, "hidden": reason, "hidden_by": by}
-        candidates.append({**about, **survey.lock_members(os.path.dirname(files.real_path(explanation.path)))})
+        folder, place = (os.path.dirname(path) for path in (files.real_path(explanation.path), explanation.path))
+        candidates.append({**about, **survey.lock_members(folder, place)})
     return {"name": wanted, "candidates": candidates, "near": []}
 
 
@@ -351,7 +353,7 @@ def hosts(values: Values) -> int:
 def _changed(survey: Survey) -> Iterable[tuple[str, str]]:
     """Yield the path of every installed skill whose files are not those of its lock, and what to say of it."""
     for skill_file in survey.skill_files:
-        state = survey.lock_state(os.path.dirname(skill_file.real_path))
+        state = survey.lock_state(os.path.dirname(skill_file.real_path), os.path.dirname(skill_file.path))
         if state is not None and state.changed:
             yield skill_file.path, state.message
 
@@ -437,7 +439,12 @@ def _hosts_json(survey: Survey, counts: Sequence[HostCount], rows: Sequence[Skil
         listed.append({"host": count.host, **numbers, "as_of": host.as_of, "grade": host.grade, "catalog": catalog})
     real = {one.path: os.path.dirname(one.real_path) for one in survey.skill_files}
     skills = [
-        {"name": row.name, "path": row.path, "hosts": dict(row.hosts), **survey.lock_members(real[row.path])}
+        {
+            "name": row.name,
+            "path": row.path,
+            "hosts": dict(row.hosts),
+            **survey.lock_members(real[row.path], os.path.dirname(row.path)),
+        }
         for row in rows
     ]
     return {"cwd": survey.environment.cwd, "hosts": listed, "skills": skills}

@@ -344,7 +344,9 @@ def _skill_lines(
             seen_by = _seen_by([skill.hosts], found.names)
             seen = {_NOBODY: "not seen", _UNKNOWN: "not known whether it is seen"}.get(seen_by, f"seen by {seen_by}")
             rows.append((shorten(skill.name, _NAME_CELLS), seen))
-            installed = found.survey.lock_members(os.path.dirname(skill.skill_file.real_path))
+            installed = found.survey.lock_members(
+                os.path.dirname(skill.skill_file.real_path), os.path.dirname(skill.path)
+            )
             if (version := installed["version"]) is not None:
                 rows.append(("", f"installed from {installed['origin'] or 'an unknown source'}, {version}"))
             rows += [("", f"copy: {display.short(os.path.dirname(path))}") for path in skill.copies]

@@ -1,7 +1,7 @@
 """Change the user's configuration: `enable`, `disable` and `trust`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -205,21 +205,50 @@ def _show_switch(result: "SwitchResult", name: str, *, on: bool, dry_run: bool) 
         note(f"to undo: skillshelf {other} {quote(name)} --in {result.host}")
 
 
-def _is_at(approval: "Approval", path: str) -> bool:
-    """Return True if an approval is about the SKILL.md at a real path or below it."""
+def _is_at(approval: "Approval", path: str, installed: Collection[str]) -> bool:
+    """Return True if an approval is about the SKILL.md at a real path or below it, or about an installed tree there."""
     from skillshelf.core import files
 
-    return approval.path is not None and files.is_inside(approval.path, path)
+    return approval.tree in installed if approval.path is None else files.is_inside(approval.path, path)
+
+
+def _installed_trees(environment: "Environment", path: str) -> set[str]:
+    """Return the trees that locks name for the skills that are installed at or below a real path."""
+    from contextlib import suppress
+
+    from skillshelf.catalog.lock import INSTALLED, Locks, UnusableLock
+    from skillshelf.catalog.lock_places import LOCK_FILE, user_lock_path
+    from skillshelf.core import files
+    from skillshelf.core.environment import user_data_folder
+    from skillshelf.errors import SkillError
+    from skillshelf.install.garbage import known_projects
+
+    locks, data = Locks(environment), user_data_folder(environment)
+    places: dict[str, str] = {}
+    if data is not None:
+        with suppress(SkillError):
+            places.update((f"{root}/{LOCK_FILE}", root) for _, root in known_projects(data) if root)
+    if (own := user_lock_path(environment)) is not None and environment.home is not None:
+        places[own] = environment.home
+    trees = set()
+    for lock, root in places.items():
+        with suppress(UnusableLock):
+            for name, entry in locks.skills_in(lock).items():
+                place = f"{root}/{INSTALLED}/{name}/SKILL.md"
+                if any(files.is_inside(one, path) for one in (place, files.real_path(place))):
+                    trees.add(entry.tree)
+    return trees
 
 
 def _take_back(environment: "Environment", path: str, *, dry_run: bool) -> "list[Approval]":
     """Take back the approvals at or below a real path; a file of approvals that cannot be used is named."""
     from skillshelf.config.approvals import UnusableApprovals, read_approvals, remove_approvals
 
+    installed = _installed_trees(environment, path)
     try:
         if dry_run:
-            return [one for one in read_approvals(environment) if _is_at(one, path)]
-        return remove_approvals(environment, lambda one: _is_at(one, path))
+            return [one for one in read_approvals(environment) if _is_at(one, path, installed)]
+        return remove_approvals(environment, lambda one: _is_at(one, path, installed))
     except UnusableApprovals as error:
         note(str(error))
         return []
@@ -352,7 +381,8 @@ def trust(values: Values) -> int:
         return DONE
     for one in taken_back:
         gone = "would no longer be" if dry_run else "is no longer"
-        write(visible(f"{one.path}: {one.tool} of {one.name} {gone} approved") + "\n")
+        where = one.path or "wherever it is installed"
+        write(visible(f"{where}: {one.tool} of {one.name} {gone} approved") + "\n")
     if taken_back and not changed:
         return DONE
     state = (

@@ -895,6 +895,8 @@ class Folder:
                 try:
                     for name, kind in listed_kinds(descriptor).items():
                         path = above + name
+                        if len(whole.files) + len(whole.others) + len(waiting) > most:
+                            return whole._replace(complete=False)
                         if kind == "file":
                             found = whole.files[path] = _contents_at(descriptor, name, limit)
                             limit -= len(found.data)

@@ -138,7 +138,7 @@ class Inventory(NamedTuple):
                 "tree": skill.tree,
                 "hosts": dict(skill.hosts),
                 "problems": [_problem_form(problem) for problem in skill.problems],
-                **self.survey.lock_members(os.path.dirname(skill.skill_file.real_path)),
+                **self.survey.lock_members(os.path.dirname(skill.skill_file.real_path), os.path.dirname(skill.path)),
             }
             for skill in self.skills
         ]
@@ -473,7 +473,7 @@ def _skill(
 
 def _with_lock(skill: InventorySkill, survey: Survey) -> InventorySkill:
     """Return a skill with one more problem if it is installed and its files are not those of its lock."""
-    state = survey.lock_state(os.path.dirname(skill.skill_file.real_path))
+    state = survey.lock_state(os.path.dirname(skill.skill_file.real_path), os.path.dirname(skill.path))
     if state is None or not state.changed:
         return skill
     problem = InventoryProblem(CHANGED, "error", state.message, None, skill.path)

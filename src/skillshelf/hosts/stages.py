@@ -208,7 +208,7 @@ def _body(case: FileOnHost) -> StageVerdict | None:
 
 def _changed(case: FileOnHost, skill: CatalogSkill) -> StageVerdict | None:
     """Judge an installed skill whose files are not those of its lock; the host knows nothing of locks, and sees it."""
-    locked = case.survey.lock_state(skill.real_dir)
+    locked = case.survey.lock_state(skill.real_dir, skill.dir)
     if locked is None or not locked.changed:
         return None
     return StageVerdict("changed", f"its files are not those that {case.survey.short(locked.locked.by)} names")

@@ -178,22 +178,27 @@ class Survey(NamedTuple):
     roots: tuple[Root, ...] = ()
     packages: tuple[str, ...] | None = None
 
-    def lock_state(self, folder: str) -> "LockState | None":
-        """Return the state of the installed skill in a real folder; None for any other. Each is looked at once."""
+    def lock_state(self, folder: str, place: str | None = None) -> "LockState | None":
+        """Return the state of the installed skill in a real folder; None for any other. Each is looked at once.
+
+        `place` is the path that the folder was found at.
+        """
         if _LOCKS not in self.recalled:
             roots = [self.environment.cwd, *(root.real_path for root in self.roots if root.real_path is not None)]
             self.recalled[_LOCKS] = {} if may_be_locked(self.environment, roots) else None
         known = self.recalled[_LOCKS]
-        if known is not None and folder not in known:
+        if known is None:
+            return None
+        if (folder, place) not in known:
             # Imported here: most machines have no installed skill.
             from skillshelf.catalog.locked_catalog import lock_state
 
-            known[folder] = lock_state(folder, self.environment)
-        return cast("LockState | None", known[folder]) if known is not None else None
+            known[folder, place] = lock_state(folder, self.environment, place=place)
+        return cast("LockState | None", known[folder, place])
 
-    def lock_members(self, folder: str) -> dict[str, Any]:
+    def lock_members(self, folder: str, place: str | None = None) -> dict[str, Any]:
         """Return the origin and version of the installed skill in a real folder, and whether it changed, as JSON."""
-        state = self.lock_state(folder)
+        state = self.lock_state(folder, place)
         if state is None:
             return {"origin": None, "version": None, "changed": False}
         return {"origin": state.locked.source, "version": state.locked.version, "changed": state.changed}

@@ -29,7 +29,11 @@ def lock_findings(
     locks = Locks(environment)
     found = [finding for path, folder in skills for finding in _skill_findings(path, folder, locks, environment)]
     known = {f"{folder}/{LOCK_FILE}": folder for folder in folders}
-    known |= {path: os.path.dirname(path) for _, folder in skills if (path := locks.project_lock(folder)) is not None}
+    known |= {
+        path: os.path.dirname(path)
+        for _, folder in skills
+        if (path := locks.project_lock(os.path.dirname(folder))) is not None
+    }
     for path, root in sorted(known.items()):
         found += _lock_findings(path, root, root, locks)
     own = user_lock_path(environment)
@@ -39,7 +43,7 @@ def lock_findings(
 
 
 def _skill_findings(path: str, folder: str, locks: Locks, environment: Environment) -> Iterator[Diagnostic]:
-    state = lock_state(folder, environment, locks)
+    state = lock_state(folder, environment, locks, os.path.dirname(path))
     if state is not None and state.changed and state.locked.problem is None:
         yield Diagnostic(path, CHANGED, state.message)
     if state is not None and state.extra:

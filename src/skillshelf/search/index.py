@@ -172,7 +172,9 @@ def _body(skill: CatalogSkill) -> str:
 
 
 def body_of(skill: CatalogSkill) -> str:
-    """Return the text after the frontmatter, to show some of it; empty if it cannot be read."""
+    """Return the text after the frontmatter, to show some of it; empty if it cannot be read or is not handed out."""
+    if skill.hidden == "changed":
+        return ""
     try:
         return _body(skill)
     except FileReadError:

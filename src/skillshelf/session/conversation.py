@@ -57,7 +57,7 @@ from skillshelf.session.tools import ToolError, ToolResult
 if TYPE_CHECKING:
     from skillshelf.catalog.load import Resource
     from skillshelf.journal.events import Mode
-    from skillshelf.sandbox.run import OnOutput, Run
+    from skillshelf.sandbox.run import OnOutput, Run, Script
 
 __all__ = [
     "Conversation",
@@ -367,7 +367,7 @@ class Conversation:
         """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
         with self._told_change(skill):
             loaded = self.effects.load(skill, self.profile)
-        self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest)
+        self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest, loaded.tree)
         patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
         if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
             return loaded
@@ -561,7 +561,7 @@ class Conversation:
             raise
         self._require_settled(skill)
         with self._told_change(skill):
-            found = self.effects.find_script(skill.real_dir, script)
+            found = self._installed_script(skill, script)
         narrowed = None if by_user else self._narrowed_run(skill.name, found.path, args)
         self.permissions.require("skill_run", skill, by_user=by_user, script=found, narrowed=narrowed)
         policy = self.permissions.policy
@@ -593,6 +593,16 @@ class Conversation:
             for start in range(0, len(text), OUTPUT_BLOCK):
                 self.recorder.record(event, tool_id=act.tool_id, chunk=text[start : start + OUTPUT_BLOCK])
         return run, run_result(skill, found.path, run)
+
+    def _installed_script(self, skill: CatalogSkill, script: str) -> "Script":
+        """Return a script; of an installed skill only if it is one of the files that the place of the skill must have.
+
+        A link at that place may lead to a folder of which no lock speaks.
+        """
+        found = self.effects.find_script(skill.real_dir, script)
+        if skill.tree is not None and self.effects.tree(skill).version != found.tree.version:
+            raise SkillChanged(skill.name, (found.path,))
+        return found
 
     # Decisions and errors -------------------------------------------------------------------------
 

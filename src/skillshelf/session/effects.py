@@ -197,17 +197,18 @@ def untrusted_roots(shelf: ShelfProtocol) -> list[str]:
 
 def load_now(skill: CatalogSkill, profile: Profile, environment: Environment) -> LoadedSkill:
     """Load a skill from disk; one that is installed only if all of its files are those of its lock."""
-    installed = _locked(skill.real_dir, environment, skill.name)
+    installed = _locked(skill.real_dir, environment, skill)
     return loader.load(skill, profile) if installed is None else loader.loaded_locked(skill, installed, profile)
 
 
-def _locked(folder: str, environment: Environment, name: str | None = None) -> "LockedFiles | None":
+def _locked(folder: str, environment: Environment, skill: CatalogSkill | None = None) -> "LockedFiles | None":
     """Return the files of an installed skill, checked; None for any other."""
-    if not may_be_locked(environment, [folder]):
+    name, place = (skill.name, skill.dir) if skill is not None else (None, folder)
+    if not may_be_locked(environment, (folder, place)):
         return None
     from skillshelf.catalog.locked_files import read_locked
 
-    return read_locked(folder, environment, name=name)
+    return read_locked(folder, environment, name=name, place=place)
 
 
 def require_not_changed(wanted: str, environment: Environment) -> None:
@@ -224,7 +225,7 @@ def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int, enviro
     """Read a file of a skill from disk."""
 
     def locked(one: CatalogSkill) -> "LockedFiles | None":
-        return _locked(one.real_dir, environment, one.name)
+        return _locked(one.real_dir, environment, one)
 
     return read_resource(uri, [skill], profile, limit=limit, locked=locked)[1]
 
@@ -258,7 +259,7 @@ def _artifact(path: str) -> dict[str, Any]:
 
 def tree_now(skill: CatalogSkill, environment: Environment) -> SkillTree:
     """Return the files of a skill as they are on disk; those of an installed one are those of its lock."""
-    if (installed := _locked(skill.real_dir, environment, skill.name)) is not None:
+    if (installed := _locked(skill.real_dir, environment, skill)) is not None:
         return installed.tree
     tree = skill_tree(skill.real_dir)
     if skill.real_path.removeprefix(f"{skill.real_dir}/") in tree.listed:
@@ -282,7 +283,8 @@ def _trees_of_ours(environment: Environment, skills: Sequence[CatalogSkill]) -> 
     from skillshelf.catalog.lock import Locks
 
     locks = Locks(environment)
-    return {skill.tree for skill in skills if skill.tree is not None and locks.is_ours(skill.real_dir, skill.tree)}
+    named = [(skill, skill.tree) for skill in skills if skill.tree is not None]
+    return {tree for skill, tree in named if locks.is_ours(skill.real_dir, tree, skill.dir)}
 
 
 def _remember(environment: Environment, answer: Answer) -> None:

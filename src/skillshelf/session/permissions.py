@@ -183,11 +183,16 @@ class Permissions:
             how = _how_to_allow(path, skill, by)
             raise PermissionDenied(f"{skill.name if skill else tool} {reason}{how}") from answer.cause
 
-    def verify(self, skill: CatalogSkill, path: str, digest: str) -> None:
-        """Raise PermissionDenied if a file that was just read is not one of those that the last decision is about."""
+    def verify(self, skill: CatalogSkill, path: str, digest: str, tree: str | None = None) -> None:
+        """Raise PermissionDenied if a file that was just read is not one of those that the last decision is about.
+
+        `tree` is that of all files, where the load knows it.
+        """
         if self._approved is None or self._approved[0] != skill.real_path:
             return
         approved = self._approved[1]
+        if tree is not None and approved.digest not in (None, tree):
+            raise PermissionDenied(f"{skill.name} may not be used: its files are not as they were approved; try again")
         if approved.digest is None and approved.version is not None:
             if self._tree(skill).version != approved.version:
                 raise PermissionDenied(

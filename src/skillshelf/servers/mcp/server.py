@@ -39,7 +39,7 @@ from skillshelf.servers.mcp.skill_entries import (
     cursor_key,
     names_after,
 )
-from skillshelf.servers.mcp.skills import PublishedSkills
+from skillshelf.servers.mcp.skills import PublishedSkills, SkillTarget
 from skillshelf.servers.mcp.tools import call_tool, offered_tools
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import COMMAND
@@ -264,8 +264,7 @@ class SkillServer:
         return self._cached(ctx, await self._in_thread(self._page_of_children, params.uri, params.cursor))
 
     def _page_of_children(self, uri: str, cursor: str | None) -> dict[str, Any]:
-        target = self.skills.locate(uri)
-        state = self.skills.scan(target) if target is not None else None
+        target, state = self._located(uri)
         if target is None or state is None or target.path not in ("", *state.folders):
             raise _invalid("no skill has a folder of this address", uri)
         above = f"{target.path}/" if target.path else ""
@@ -280,6 +279,14 @@ class SkillServer:
         more = cursor_after(f"directory {uri}", shown[-1]) if len(names) > len(shown) else None
         resources = [self._child(state, above + name).model_dump(by_alias=True, exclude_none=True) for name in shown]
         return {"resources": resources, **({"nextCursor": more} if more else {})}
+
+    def _located(self, uri: str) -> tuple[SkillTarget | None, PublishableFolder | None]:
+        """Return what an address leads to, and the files of its skill; raise an error if those are others now."""
+        target = self.skills.locate(uri)
+        try:
+            return target, self.skills.scan(target) if target is not None else None
+        except SkillError as error:
+            raise _invalid(self._redaction.message(str(error)), uri) from None
 
     def _child(self, state: PublishableFolder, path: str) -> types.Resource:
         name = encoded_path(path.rpartition("/")[2])
@@ -313,8 +320,7 @@ class SkillServer:
         return types.ReadResourceResult(contents=[contents])
 
     def _contents(self, client: ClientSession, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
-        target = self.skills.locate(uri)
-        state = self.skills.scan(target) if target is not None else None
+        target, state = self._located(uri)
         if target is None or state is None or target.path not in state.files:
             raise _invalid("no skill has a file of this address", uri)
         try:
@@ -404,7 +410,10 @@ class SkillServer:
         if argument == "name":
             return sorted({skill.name for skill in self.skills.visible})
         target = self.skills.locate(f"skill://{name}/{SKILL_FILE}") if argument == "path" else None
-        state = self.skills.scan(target) if target is not None else None
+        try:
+            state = self.skills.scan(target) if target is not None else None
+        except SkillError:
+            state = None
         return list(map(encoded_path, state.files)) if state is not None else []
 
 

@@ -11,6 +11,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from errno import ENOENT
 from typing import Any
 from urllib.parse import quote
 
@@ -120,13 +121,17 @@ class OmittedSkill(NamedTuple):
 
 
 class PublishableFolder(NamedTuple):
-    """The files and folders of a skill that can be published, from one scan of its folder, and its base address."""
+    """The files and folders of a skill that can be published, from one scan of its folder, and its base address.
+
+    `contents` are the bytes of the files of an installed skill, which were checked; None for any other.
+    """
 
     skill: CatalogSkill
     base: tuple[str, ...]
     files: Mapping[str, Stamp]
     folders: tuple[str, ...]
     complete: bool
+    contents: Mapping[str, files.Contents] | None = None
 
     def uri(self, path: str = "") -> str:
         """Return the address of a file or folder of the skill."""
@@ -158,8 +163,15 @@ class EntryBuilder:
     def __init__(self) -> None:
         self._digests: dict[Stamp, str] = {}
 
-    def scan(self, skill: CatalogSkill, base: tuple[str, ...]) -> PublishableFolder:
-        """Return the part of a skill's folder that can be served; raise OSError if the folder is gone."""
+    def scan(
+        self, skill: CatalogSkill, base: tuple[str, ...], contents: Mapping[str, files.Contents] | None = None
+    ) -> PublishableFolder:
+        """Return the part of a skill's folder that can be served; raise OSError if the folder is gone.
+
+        `contents` are the files of an installed skill, which are all that it has.
+        """
+        if contents is not None:
+            return _installed_folder(skill, base, contents)
         with files.Folder(skill.real_dir) as folder:
             tree = _settled_tree(folder)
         served = {path: stamp for path, stamp in tree.files.items() if _is_address(base, path)}
@@ -171,8 +183,7 @@ class EntryBuilder:
         inner = [path for path in state.files if path.endswith("/" + SKILL_FILE)]
         for path in (SKILL_FILE, *inner):
             try:
-                with files.Folder(state.skill.real_dir) as folder:
-                    data, _ = folder.read_stamped(path.split("/"), limit=SKILL_FILE_BYTES)
+                data = _skill_file(state, path)
             except OSError as error:
                 yield OmittedSkill(state.uri(path), f"it cannot be read: {error.strerror or type(error).__name__}")
                 continue
@@ -184,15 +195,18 @@ class EntryBuilder:
     def entry(self, published: PublishableSkill) -> SkillEntry:
         """Return the entry of a skill; raise OSError if its folder changes while it is read."""
         manifest = []
+        contents = published.state.contents
         with files.Folder(published.state.skill.real_dir) as folder:
             for path, stamp in published.state.files.items():
                 if path == published.path:
                     # The digest is of the same bytes as the frontmatter.
                     digest, size = digest_of(published.data), len(published.data)
-                elif path.startswith(published.folder):
-                    digest, size = self._digest(folder, path, stamp)
-                else:
+                elif not path.startswith(published.folder):
                     continue
+                elif contents is not None:
+                    digest, size = digest_of(contents[path].data), stamp[2]
+                else:
+                    digest, size = self._digest(folder, path, stamp)
                 manifest.append({"uri": published.state.uri(path), "digest": digest, "size": size})
         return SkillEntry(published.uri, published.frontmatter, tuple(manifest))
 
@@ -208,6 +222,26 @@ class EntryBuilder:
                 self._digests.clear()
             self._digests[state] = digest
         return digest, len(data)
+
+
+def _installed_folder(
+    skill: CatalogSkill, base: tuple[str, ...], contents: Mapping[str, files.Contents]
+) -> PublishableFolder:
+    """Return the files of an installed skill that can be served, from the bytes that were checked."""
+    served = [path for path in sorted(contents) if NOT_SERVED.isdisjoint(path.split("/")) and _is_address(base, path)]
+    above = {path[:at] for path in served for at, c in enumerate(path) if c == "/"}
+    sizes = {path: (0, 0, len(contents[path].data), 0, 0) for path in served}
+    return PublishableFolder(skill, base, sizes, tuple(sorted(above)), complete=True, contents=contents)
+
+
+def _skill_file(state: PublishableFolder, path: str) -> bytes:
+    """Return the bytes of a SKILL.md; raise OSError if it cannot be read."""
+    if state.contents is not None:
+        if path not in state.contents or len(state.contents[path].data) > SKILL_FILE_BYTES:
+            raise FileNotFoundError(ENOENT, "No such file within the limit")
+        return state.contents[path].data
+    with files.Folder(state.skill.real_dir) as folder:
+        return folder.read_stamped(path.split("/"), limit=SKILL_FILE_BYTES)[0]
 
 
 def _settled_tree(folder: files.Folder) -> files.Tree:

@@ -9,7 +9,9 @@ from typing import Any
 
 from skillshelf.catalog.held_back import HeldBack
 from skillshelf.catalog.load import parse_address
+from skillshelf.catalog.lock_places import may_be_locked
 from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.core import files
 from skillshelf.core.limits import SOURCE_REST_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill
@@ -182,22 +184,36 @@ class PublishedSkills:
     # Published entries ----------------------------------------------------------------------------
 
     def scan(self, target: SkillTarget) -> PublishableFolder | None:
-        """Return the files and folders of a skill as they are now, or None if it is gone."""
+        """Return the files and folders of a skill as they are now, or None if it is gone.
+
+        Raise SkillError for an installed skill whose files are others now.
+        """
         try:
-            return self._publisher.scan(target.skill, target.base)
+            return self._publisher.scan(target.skill, target.base, self._installed(target.skill))
         except OSError:
             return None
+
+    def _installed(self, skill: CatalogSkill) -> Mapping[str, files.Contents] | None:
+        """Return the files of an installed skill, checked; None for any other."""
+        if not may_be_locked(self.shelf.environment, (skill.real_dir, skill.dir)):
+            return None
+        from skillshelf.catalog.locked_files import read_locked
+
+        installed = read_locked(skill.real_dir, self.shelf.environment, name=skill.name, place=skill.dir)
+        return installed.contents if installed is not None else None
 
     def published(self, skill: CatalogSkill) -> Iterator[PublishableSkill | OmittedSkill]:
         """Yield a skill and those inside it, as far as they are published."""
         target = SkillTarget(skill, self.base_of(skill), "")
-        state = self.scan(target)
+        try:
+            state = self.scan(target)
+        except SkillError:
+            yield OmittedSkill(address(*target.base, "SKILL.md"), "its files are not those that its lock names")
+            return
         if state is None:
             yield OmittedSkill(address(*target.base, "SKILL.md"), "its folder is gone")
         elif self._is_unreadable(skill):
             yield OmittedSkill(address(*target.base, "SKILL.md"), "a rule denies reading its files")
-        elif self._is_changed(skill):
-            yield OmittedSkill(address(*target.base, "SKILL.md"), "its files are not those that its lock names")
         else:
             yield from self._publisher.skills(state)
 
@@ -207,15 +223,6 @@ class PublishedSkills:
             return False
         decision = self.queries.decide("skill_read", {"uri": address(skill.name)})
         return decision.verdict == "deny" and decision.rule is not None
-
-    def _is_changed(self, skill: CatalogSkill) -> bool:
-        """Return True for an installed skill whose files are others now, each of which no read would give."""
-        if skill.tree is None:
-            return False
-        from skillshelf.catalog.locked_catalog import lock_state
-
-        state = lock_state(skill.real_dir, self.shelf.environment)
-        return state is not None and state.changed
 
     def entries(self, skill: CatalogSkill) -> list[SkillEntry | OmittedSkill]:
         """Return the entry of a skill and of those inside it, all from one scan of its folder."""
