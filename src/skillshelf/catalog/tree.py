@@ -47,6 +47,8 @@ GIT = ".git"
 _FIRST_LINE = "skill-tree-v1\n"
 _SEGMENT_BYTES = 255
 _PATH_BYTES = 1024
+_TREE_DEPTH = _PATH_BYTES // 2
+"""A path that is deeper is longer than a path may be."""
 _DEVICES = frozenset(
     [
         "con",
@@ -197,16 +199,14 @@ def tree_of(folder: files.Folder, *, bounded: bool = True, without_git: bool = T
 
 def covered_entries(folder: files.Folder) -> files.Tree:
     """Return every entry of an open folder that its digest covers or refuses; raise an OSError as reading does."""
-    return _entries(folder, bounded=True, without_git=True)[0]
+    return folder.tree(LISTED_ENTRIES, without=(), without_at_top=(GIT,), depth=_TREE_DEPTH)
 
 
 def _entries(folder: files.Folder, *, bounded: bool, without_git: bool) -> tuple[files.Tree, bool]:
     """Return all entries but a `.git` at the top, and whether there is one."""
     git = without_git and folder.has(GIT)
-    # A path of more than 1,024 bytes is a problem anyway.
-    depth = _PATH_BYTES // 2
     most = LISTED_ENTRIES if bounded else sys.maxsize
-    return folder.tree(most, without=(), without_at_top=(GIT,) if git else (), depth=depth), git
+    return folder.tree(most, without=(), without_at_top=(GIT,) if git else (), depth=_TREE_DEPTH), git
 
 
 def _problem(tree: files.Tree, *, bounded: bool) -> TreeProblem | None:
