@@ -390,6 +390,10 @@ class _Walk:
         below = self._below(frame, name)
         if below is None:
             return
+        if name == SKILL_FILE and below.real_path in self.seen:
+            # It was read as a file when its folder was probed.
+            self._charge(below, "file")
+            return
         try:
             folder = files.open_folder_at(parent, name)
         except OSError as error:

@@ -210,7 +210,7 @@ def tree_of(folder: files.Folder, *, bounded: bool = True, without_git: bool = T
 
 def covered_entries(folder: files.Folder) -> files.Tree:
     """Return every entry of an open folder that its digest covers or refuses; raise an OSError as reading does."""
-    return _entries(folder, bounded=True, without_git=True)[0]
+    return folder.tree(LISTED_ENTRIES, without=(), without_at_top=(GIT,), depth=TREE_DEPTH)
 
 
 def _entries(folder: files.Folder, *, bounded: bool, without_git: bool) -> tuple[files.Tree, bool]:

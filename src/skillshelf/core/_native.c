@@ -116,7 +116,8 @@ struct numbers {
    many, and each with its length and its groups. Groups are their number, then for each its length and its words. */
 struct words {
   int32_t count, placed, marks, tokens, inside, signs, first_sign;
-  const unsigned char *text;
+  unsigned char *text, *folded; /* of the words; and a part of a text as those in windows are looked for */
+  size_t folded_room;
   int32_t *offsets, *lengths, *plan;
   uint16_t *next; /* the next word with the same beginning, from 1: of tokens, and of others while tables are made */
   struct entry *entries;
@@ -125,7 +126,6 @@ struct words {
   uint16_t by_token[65536];
   unsigned char is_token[8192]; /* a bit for each of these */
   unsigned char is_letter[256]; /* or digit: what tokens are made of */
-  PyObject *kept; /* the bytes that `text` points into */
   struct sightings seen; /* what is seen in a text; kept, since there are thousands of texts */
   struct numbers out;
   PyObject *last_text; /* which `possible_signs` was asked about, if `seen` is still about it */
@@ -136,13 +136,13 @@ struct words {
 #define MOST_SIGHTINGS (1 << 20)
 #define MOST_TRIES 200
 
-static uint32_t four_bytes(const unsigned char *at) {
+static uint32_t four_bytes(const void *at) {
   uint32_t value;
   memcpy(&value, at, 4);
   return value;
 }
 
-static uint32_t two_bytes(const unsigned char *at) {
+static uint32_t two_bytes(const void *at) {
   uint16_t value;
   memcpy(&value, at, 2);
   return value;
@@ -156,7 +156,7 @@ static uint64_t eight_bytes(const unsigned char *at, int32_t left) {
   return value;
 }
 
-static uint32_t hash_of(const unsigned char *at) { return (four_bytes(at) * 2654435761u) >> 16; }
+static uint32_t hash_of(const void *at) { return (four_bytes(at) * 2654435761u) >> 16; }
 
 static uint32_t token_hash(const unsigned char *at, int32_t length) {
   uint32_t value = (uint32_t)length;
@@ -181,12 +181,13 @@ static void open_filter(struct filter *filter, const unsigned char *word, int32_
 static void free_words(PyObject *capsule) {
   struct words *words = PyCapsule_GetPointer(capsule, "skillshelf.words");
   if (!words) return;
-  Py_XDECREF(words->kept);
   Py_XDECREF(words->last_text);
   void *kept[] = {words->seen.words,     words->seen.places, words->seen.sorted, words->seen.starts, words->seen.flags,
                   words->seen.is_sought, words->seen.known,  words->seen.tries,  words->seen.stamps, words->seen.firsts,
                   words->seen.lasts,     words->out.values};
   for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) free(kept[i]);
+  free(words->text);
+  free(words->folded);
   free(words->offsets);
   free(words->lengths);
   free(words->plan);
@@ -195,10 +196,21 @@ static void free_words(PyObject *capsule) {
   free(words);
 }
 
-/* Return how many bytes of a word are the same in every text: in windows a blank stands for any blanks. */
-static int32_t sure_length(const unsigned char *word, int32_t length) {
-  const unsigned char *blank = memchr(word, ' ', (size_t)length);
-  return blank && blank > word + 1 ? (int32_t)(blank - word) : length;
+static const unsigned char FOLDED[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
+                                          [' '] = 1,  ['\\'] = 1, ['`'] = 1,  ['^'] = 1,  ['>'] = 1, [0xc2] = 1, [0xa0] = 1};
+
+/* Write a text with one blank instead of blanks, ends of lines and what may stand there; return its length.
+
+   What a pattern finds in a text whose lines were joined has the folded words of the pattern in the folded text. */
+static int32_t fold(const unsigned char *text, int32_t size, unsigned char *out) {
+  int32_t length = 0, was_blank = 0;
+  for (int32_t i = 0; i < size; i++) {
+    int32_t is_blank = FOLDED[text[i]];
+    out[length] = is_blank ? ' ' : text[i];
+    length += !(is_blank & was_blank);
+    was_blank = is_blank;
+  }
+  return length;
 }
 
 static void enter_word(struct words *words, int32_t index) {
@@ -212,7 +224,6 @@ static void enter_word(struct words *words, int32_t index) {
   } else {
     struct table *table = &words->everywhere;
     if (index >= words->marks) table = index < words->inside ? &words->windows : &words->nearby;
-    if (table == &words->windows) length = sure_length(word, length);
     if (length == 1) head = &table->one[word[0]];
     else if (length < 4) head = &table->two[two_bytes(word)];
     else head = &table->four[hash_of(word)];
@@ -229,7 +240,6 @@ static uint16_t lay_out(struct words *words, uint32_t index) {
     struct entry *entry = &words->entries[words->entered++];
     int32_t word = (int32_t)index - 1, length = words->lengths[word];
     const unsigned char *text = words->text + words->offsets[word];
-    if (word >= words->tokens && word < words->inside) length = sure_length(text, length);
     if (length > 8) length = 8;
     entry->head = eight_bytes(text, length);
     memset(&entry->mask, 0xff, (size_t)length);
@@ -305,12 +315,12 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
   words->next = calloc(count + 1, sizeof *words->next);
   words->entries = calloc(count + 1, sizeof *words->entries);
   words->plan = malloc((size_t)plan_size + 4);
-  words->kept = Py_NewRef(text);
-  words->text = (const unsigned char *)PyBytes_AsString(text);
-  if (!words->offsets || !words->lengths || !words->next || !words->entries || !words->plan) {
+  words->text = malloc((size_t)PyBytes_Size(text) + 1);
+  if (!words->text || !words->offsets || !words->lengths || !words->next || !words->entries || !words->plan) {
     Py_DECREF(capsule);
     return PyErr_NoMemory();
   }
+  memcpy(words->text, PyBytes_AsString(text), (size_t)PyBytes_Size(text));
   memcpy(words->lengths, lengths, count * 4);
   memcpy(words->plan, plan, (size_t)plan_size);
   words->placed = words->plan[0];
@@ -326,6 +336,8 @@ static PyObject *compile_words(PyObject *module, PyObject *arguments) {
       PyErr_SetString(PyExc_ValueError, "the lengths do not fit the text");
       return NULL;
     }
+    unsigned char *word = words->text + words->offsets[i];
+    if ((int32_t)i >= words->tokens && (int32_t)i < words->inside) words->lengths[i] = fold(word, words->lengths[i], word);
     enter_word(words, (int32_t)i);
   }
   for (int byte = 0; byte < 256; byte++) words->is_letter[byte] = (unsigned char)is_alnum(byte);
@@ -394,51 +406,29 @@ static void choose_words(const struct words *words, const int32_t *record, int32
   }
 }
 
-static const unsigned char FOLDED[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
-                                          [' '] = 1,  ['\\'] = 1, ['`'] = 1,  ['^'] = 1,  ['>'] = 1, [0xc2] = 1, [0xa0] = 1};
-
-static int is_folded(const unsigned char *text, int32_t at, int32_t size) {
-  return at < size && FOLDED[text[at]];
-}
-
-/* Return whether a word is at a place of a window, where each of its blanks may be several, or the end of a line. */
-static int is_at(const struct words *words, int32_t word, const unsigned char *text, int32_t at, int32_t size) {
-  const unsigned char *byte = words->text + words->offsets[word], *end = byte + words->lengths[word];
-  for (; byte < end; byte++) {
-    if (*byte == ' ') {
-      if (!is_folded(text, at, size)) return 0;
-      while (is_folded(text, at, size)) at++;
-    } else if (at >= size || text[at++] != *byte) {
-      return 0;
-    }
-  }
-  return 1;
-}
-
 /* Note that a word, the first bytes of which are at a place, is there if the others are; return 0 if that are too many places. */
 static int note_word(const struct words *words, int32_t word, const unsigned char *text, int32_t at, int32_t size,
                      struct sightings *seen) {
   int32_t length = words->lengths[word];
   if (word < words->marks && !seen->is_sought[word]) return 1;
-  if (word >= words->marks && word < words->inside) {
-    if (!is_at(words, word, text, at, size)) return 1;
-    if (seen->stamps[word] != seen->stamp) seen->firsts[word] = at;
-    seen->lasts[word] = at;
-    seen->stamps[word] = seen->stamp;
-    return 1;
-  }
   if (length > size - at) return 1;
   if (length > 8 && memcmp(text + at + 8, words->text + words->offsets[word] + 8, (size_t)length - 8) != 0) return 1;
-  if (word >= words->inside) seen->stamps[word] = seen->stamp;
-  else if (word >= words->placed) seen->flags[word] = 1;
-  else return add_sighting(seen, word, at);
+  if (word < words->placed) return add_sighting(seen, word, at);
+  if (word < words->marks) {
+    seen->flags[word] = 1;
+    return 1;
+  }
+  if (word < words->inside) {
+    if (seen->stamps[word] != seen->stamp) seen->firsts[word] = at;
+    seen->lasts[word] = at;
+  }
+  seen->stamps[word] = seen->stamp;
   return 1;
 }
 
-/* Look at the words that may begin at a place; return 0 if there are too many places. */
-static int look_at(const struct words *words, uint32_t index, const unsigned char *text, int32_t at, int32_t size,
-                   struct sightings *seen) {
-  uint64_t head = eight_bytes(text + at, size - at);
+/* Look at the words that may begin at a place with these bytes; return 0 if there are too many places. */
+static int look_at(const struct words *words, uint32_t index, uint64_t head, const unsigned char *text, int32_t at,
+                   int32_t size, struct sightings *seen) {
   const struct entry *entry = words->entries + index - 1;
   for (;; entry++) {
     if ((head & entry->mask) == entry->head && !note_word(words, entry->word, text, at, size, seen)) return 0;
@@ -451,13 +441,14 @@ static int look_through(const struct words *words, const struct table *table, co
                         const unsigned char *text, int32_t at, int32_t size, struct sightings *seen) {
   for (; at < size; at++) {
     int32_t left = size - at;
-    uint32_t two = left >= 2 ? two_bytes(text + at) : 0, four = left >= 4 ? hash_of(text + at) : 0;
-    unsigned has_one = filter->one[text[at]], has_two = filter->two[two >> 3] >> (two & 7) & 1;
+    uint64_t head = eight_bytes(text + at, left);
+    uint32_t one = text[at], two = two_bytes(&head), four = hash_of(&head);
+    unsigned has_one = filter->one[one], has_two = filter->two[two >> 3] >> (two & 7) & 1;
     unsigned has_four = filter->four[four >> 3] >> (four & 7) & 1;
     if (!(has_one | has_two | has_four)) continue;
-    if (has_one && !look_at(words, table->one[text[at]], text, at, size, seen)) return 0;
-    if (has_two && left >= 2 && !look_at(words, table->two[two], text, at, size, seen)) return 0;
-    if (has_four && left >= 4 && !look_at(words, table->four[four], text, at, size, seen)) return 0;
+    if (has_one && !look_at(words, table->one[one], head, text, at, size, seen)) return 0;
+    if (has_two && left >= 2 && !look_at(words, table->two[two], head, text, at, size, seen)) return 0;
+    if (has_four && left >= 4 && !look_at(words, table->four[four], head, text, at, size, seen)) return 0;
   }
   return 1;
 }
@@ -510,13 +501,23 @@ static int has_any_row(const struct sightings *seen, const int32_t *plan) {
   return 0;
 }
 
+/* Look for the words of windows in a part of a text; return 0 without memory. */
+static int look_folded(struct words *words, const unsigned char *text, int32_t size) {
+  if ((size_t)size > words->folded_room) {
+    unsigned char *more = realloc(words->folded, (size_t)size);
+    if (!more) return 0;
+    words->folded = more;
+    words->folded_room = (size_t)size;
+  }
+  words->seen.stamp++;
+  int32_t length = fold(text, size, words->folded);
+  return look_through(words, &words->windows, &words->windows.filter, words->folded, 0, length, &words->seen);
+}
+
 /* Return whether a window has the words of one of the alternatives; without alternatives everything may match. */
-static int has_alternative(const struct words *words, struct sightings *seen, const int32_t *plan,
-                           const unsigned char *text, int32_t low, int32_t high) {
-  if (*plan == 0) return 1;
-  seen->stamp++;
-  look_through(words, &words->windows, &words->windows.filter, text, low, high, seen);
-  return has_any_row(seen, plan);
+static int has_alternative(struct words *words, const int32_t *plan, const unsigned char *text, int32_t low,
+                           int32_t high) {
+  return *plan == 0 || !look_folded(words, text + low, high - low) || has_any_row(&words->seen, plan);
 }
 
 static const int32_t *behind_groups(const int32_t *groups) {
@@ -581,7 +582,7 @@ static int add_candidate(struct numbers *out, const int32_t *values) {
 }
 
 /* Try the signs of a sought word at each of its places, as `_signal_hits` does; return 0 if they are too many. */
-static int try_signs(const struct words *words, struct sightings *seen, const unsigned char *text, int32_t size,
+static int try_signs(struct words *words, struct sightings *seen, const unsigned char *text, int32_t size,
                      const int32_t *record, const int32_t *signs, int32_t *tries, struct numbers *out) {
   int32_t word = *record++, tokens = *record++, free_from = -1;
   record += tokens;
@@ -597,7 +598,7 @@ static int try_signs(const struct words *words, struct sightings *seen, const un
       if (!has_near(words, seen, sign, text, at, size)) continue;
       sign = behind_groups(sign);
       find_window(text, size, at, following, &start, &end);
-      int32_t values[5] = {record[j], at, start, end, has_alternative(words, seen, sign, text, start, end)};
+      int32_t values[5] = {record[j], at, start, end, has_alternative(words, sign, text, start, end)};
       if (!add_candidate(out, values)) return 0;
     }
   }
@@ -614,7 +615,7 @@ static Py_ssize_t known_words(const struct words *words, struct sightings *seen)
 
 /* Return the marks of a text, a byte for each, the numbers of the words of marks and of the tokens that occur, and the
    places where signs are to be tried; None if that is not the plain case. */
-static PyObject *answer(const struct words *words, const unsigned char *text, int32_t size, struct sightings *seen,
+static PyObject *answer(struct words *words, const unsigned char *text, int32_t size, struct sightings *seen,
                         int32_t *tries, struct numbers *out) {
   const int32_t *marks = words->plan + 4, *sought = marks + 1;
   for (int32_t i = 0; i < *marks; i++) sought += *sought + 1;
@@ -652,14 +653,13 @@ static PyObject *find_words(PyObject *module, PyObject *arguments) {
   return answer(words, (const unsigned char *)text, (int32_t)size, &words->seen, words->seen.tries, &words->out);
 }
 
-/* Look through a whole text for the words of windows, unless that was the last one. */
-static void look_once(struct words *words, PyObject *text) {
-  if (text == words->last_text) return;
+/* Look through a whole text for the words of windows, unless that was the last one; return 0 without memory. */
+static int look_once(struct words *words, PyObject *text) {
+  if (text == words->last_text) return 1;
   forget(words);
-  words->seen.stamp++;
-  look_through(words, &words->windows, &words->windows.filter, (const unsigned char *)PyBytes_AsString(text), 0,
-               (int32_t)PyBytes_Size(text), &words->seen);
+  if (!look_folded(words, (const unsigned char *)PyBytes_AsString(text), (int32_t)PyBytes_Size(text))) return 0;
   words->last_text = Py_NewRef(text);
+  return 1;
 }
 
 /* possible_signs(words, text, first, count): a byte for each of some signs, whether the text has the words of one of
@@ -676,7 +676,7 @@ static PyObject *possible_signs(PyObject *module, PyObject *arguments) {
     PyErr_SetString(PyExc_ValueError, "there are no such signs");
     return NULL;
   }
-  look_once(words, text);
+  if (!look_once(words, text)) Py_RETURN_NONE;
   PyObject *found = PyBytes_FromStringAndSize(NULL, count);
   if (!found) return NULL;
   char *flags = PyBytes_AsString(found);

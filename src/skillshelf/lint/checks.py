@@ -47,7 +47,7 @@ class Mention(NamedTuple):
 # Prose --------------------------------------------------------------------------------------------
 
 # No part can begin with what the part before it may hold, so a long line is not tried in more than one way.
-_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) [ \t]*)?(`{3,}|~{3,}(?!~))([^`\n]*)$")
+_FENCE = re.compile(r"\n[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) [ \t]*)?(`{3,}|~{3,}(?!~))([^`\n]*)(?![^\n])")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,300})\1(?!`)")
 
 
@@ -58,14 +58,18 @@ def _prose(text: str) -> str:
 
 def without_code_blocks(text: str) -> str:
     """Return the text of a page with empty lines instead of code blocks."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    # Every line, the first one as well, comes after the end of another.
+    text = f"\n{text}"
     parts = []
-    at = 0
+    at = 1
     open_fences: list[str] = []
-    for start, end in _spans_with(text, "```", "~~~"):
-        if fence := _FENCE.match(text, start, end):
-            parts.append("\n" * text.count("\n", at, start) if open_fences else text[at:start])
-            at = end
-            _toggle_fence(open_fences, fence[1], fence[2].strip())
+    for fence in _FENCE.finditer(text):
+        start = fence.start() + 1
+        parts.append("\n" * text.count("\n", at, start) if open_fences else text[at:start])
+        at = fence.end()
+        _toggle_fence(open_fences, fence[1], fence[2].strip())
     parts.append("\n" * text.count("\n", at) if open_fences else text[at:])
     return "".join(parts)
 
@@ -356,7 +360,8 @@ def _body(page: SkillPage) -> Iterator[FileFinding]:
         yield _finding("body-empty", "nothing follows the frontmatter; write instructions", page.start, 1)
         return
     try:
-        page.body.decode("utf-8")
+        if not page.body.isascii():
+            page.body.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"not UTF-8: byte 0x{page.body[error.start]:02x}; save the file as UTF-8"
         yield _finding("body-encoding", message, *_position(page, error.start))
@@ -391,19 +396,22 @@ def _references(page: SkillPage) -> Iterator[FileFinding]:
     links = [*islice(_links_in(page.text), CHECKED_MENTIONS)]
     words = [*islice(_files_named(page.text), CHECKED_MENTIONS)]
     yield from _mention_limit("SKILL.md", links, words)
+    missing = set()
     for mention in links:
         path, position = normpath(mention.target), (page.start + mention.line - 1, mention.column)
         if _is_outside(path):
             message = f"{encoded_path(mention.target)} is outside the skill and is not installed with it"
             yield _finding("reference-outside", message, *position)
         elif not _exists(page.folder, path):
+            missing.add(path)
             yield _finding("reference-missing", f"{encoded_path(mention.target)} does not exist", *position)
     for mention in words:
         path, position = normpath(mention.target), (page.start + mention.line - 1, mention.column)
         if _belongs_to_skill(page.folder, path) and not _exists(page.folder, path):
+            missing.add(path)
             yield _finding("reference-missing", f"{path} does not exist", *position)
     paths = [normpath(mention.target) for mention in (*links, *words)]
-    yield from _pages(page.folder, dict.fromkeys(path for path in paths if not _is_outside(path)))
+    yield from _pages(page.folder, dict.fromkeys(path for path in paths if not _is_outside(path)), missing)
 
 
 def _mention_limit(page: str, *taken: Collection[Mention]) -> Iterator[FileFinding]:
@@ -429,13 +437,13 @@ def _belongs_to_skill(folder: files.Folder, path: str) -> bool:
     return path.startswith("references/") or folder.kind(path.partition("/")[0]) == "folder"
 
 
-def _pages(folder: files.Folder, known: Collection[str]) -> Iterator[FileFinding]:
-    """Yield findings about the links of the pages that SKILL.md names."""
+def _pages(folder: files.Folder, known: Collection[str], missing: Collection[str]) -> Iterator[FileFinding]:
+    """Yield findings about the links of the pages that SKILL.md names, except those that are known to be missing."""
     pages = [path for path in known if path.lower().endswith((".md", ".mdx", ".markdown")) and path != "SKILL.md"]
     if len(pages) > CHECKED_PAGES:
         yield _finding("check-limit", f"{len(pages)} pages are named; only the first {CHECKED_PAGES} were read", 1, 1)
     for path in pages[:CHECKED_PAGES]:
-        text = _text(folder, path)
+        text = _text(folder, path) if path not in missing else None
         if text is None:
             continue
         links = [*islice(_links_in(_prose(text)), CHECKED_MENTIONS)]
@@ -483,7 +491,7 @@ _MAIN = re.compile(rb"^if __name__ *== *['\"]__main__['\"]", re.MULTILINE)
 
 
 def _scripts(page: SkillPage) -> Iterator[FileFinding]:
-    if page.folder.kind("scripts") != "folder":
+    if not _has_scripts(page.folder):
         return
     try:
         names = page.folder.children(["scripts"])
@@ -495,6 +503,15 @@ def _scripts(page: SkillPage) -> Iterator[FileFinding]:
         yield _finding("check-limit", message, 1, 1)
     for name in names[:CHECKED_SCRIPTS]:
         yield from _script(page, name)
+
+
+def _has_scripts(folder: files.Folder) -> bool:
+    """Return whether there is a folder of scripts; other checks need the list of all entries anyway."""
+    try:
+        entries = _entries(folder)
+    except OSError:
+        return folder.kind("scripts") == "folder"
+    return "scripts" in entries.folders or (not entries.complete and folder.kind("scripts") == "folder")
 
 
 def _script(page: SkillPage, name: str) -> Iterator[FileFinding]:

@@ -57,7 +57,8 @@ def _text_types(document: ParsedFrontmatter) -> Iterator[Finding]:
     for field, value in document.fields.items():
         if field in _EVERYWHERE:
             continue
-        strict = [(host.name, one) for host in HOSTS.values() for one in host.types if _refuses(one, field, value)]
+        typed = _strict_types().get(field, ())
+        strict = [(host, one) for host, one in typed if kind_of_value(value) not in one.accepts]
         if strict:
             hosts = ", ".join(host for host, _ in strict)
             wrong = "is not text; quote the value" if "text" in strict[0][1].accepts else "has another type there"
@@ -65,8 +66,15 @@ def _text_types(document: ParsedFrontmatter) -> Iterator[Finding]:
             yield Finding("field-type", message, *document.place(field))
 
 
-def _refuses(one: FieldType, field: str, value: object) -> bool:
-    return one.field == field and one.otherwise == "reject" and kind_of_value(value) not in one.accepts
+@cache
+def _strict_types() -> dict[str, list[tuple[str, FieldType]]]:
+    """Return for each field the hosts that skip a skill if its value is of another type."""
+    found: dict[str, list[tuple[str, FieldType]]] = {}
+    for host in HOSTS.values():
+        for one in host.types:
+            if one.otherwise == "reject":
+                found.setdefault(one.field, []).append((host.name, one))
+    return found
 
 
 def _has_effect(field: str, value: Any) -> bool:

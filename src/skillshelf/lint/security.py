@@ -274,9 +274,9 @@ def _hits_in_look(data: bytes, look: _Look, unfolded: bytes, *, is_page: bool) -
     if not is_page or unfolded[_GAPS]:
         found += _hits_in_gaps(data)
     if not is_page or marks[_ENCODED] or _CELL.search(data):
-        found += _hits_in_decoded(data.decode("utf-8", "replace"))
+        found += _hits_in_decoded(data)
     if not is_page or marks[_SPELT]:
-        found += _hits_in_spelling(lowered.decode("utf-8", "replace"), found)
+        found += _hits_in_spelling(lowered, found)
     yield from found
 
 
@@ -633,7 +633,8 @@ _HEX = tuple(
     for mark, least in (("\\x", 5), ("\\u00", 5), ("%", 7), ("&#x", 5))
 )
 _OCTAL = lazy_pattern(r"\\[0-3][0-7]{2}(?:\\[0-3][0-7]{2}){5,}")
-_BARE_HEX = lazy_pattern(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}){20,}(?![0-9A-Za-z])")
+_HEX_DIGITS = 40
+_BARE_HEX = lazy_pattern(rf"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{{2}}){{{_HEX_DIGITS // 2},}}(?![0-9A-Za-z])")
 _CODES = (
     ("hr(", lazy_pattern(r"hr\(\s?\d{2,3}\s?\)(?:\s?[+.&]?\s?[cC]hr\(\s?\d{2,3}\s?\)){4,400}")),
     ("[", lazy_pattern(r"\[\s{0,9}\d{2,3}(?:\s{0,9},\s{0,9}\d{2,3}){8,600}")),
@@ -702,22 +703,26 @@ def _vocabulary() -> frozenset[bytes]:
     return words.union(*(mark.tokens for mark in _MARKS))
 
 
-def _hits_in_decoded(text: str) -> Iterator[_Hit]:
+def _hits_in_decoded(data: bytes) -> Iterator[_Hit]:
     """Yield runs of encoded text that decode to commands, addresses or orders."""
-    for at, suspect, inner in _decodings(text):
+    text = data.decode("utf-8", "replace")
+    for at, suspect, inner in _decodings(text, data):
         if pattern_of(suspect).search(inner.lower()):
             place = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
             yield _Hit("security-encoded-payload", *place, "is encoded text that decodes to", inner)
 
 
-def _decodings(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the offset of each run of encoded text, the pattern that makes it suspect, and what it decodes to."""
-    for at, word in _long_words(text):
+def _decodings(text: str, data: bytes) -> Iterator[tuple[int, str, str]]:
+    """Yield the offset of each run of encoded text, the pattern that makes it suspect, and what it decodes to.
+
+    `data` are the bytes of the text.
+    """
+    for at, word in _long_words(text) if _RUN in data.translate(_AS_RUN) else ():
         for match in _BASE64.finditer(word):
             if (inner := _readable(_from_base64(match[0]))) is not None:
                 again = _BASE64.fullmatch(inner.strip())
                 yield at, _SUSPECT, (again and _readable(_from_base64(again[0]))) or inner
-        if digits := _BARE_HEX.search(word):
+        if len(word) >= _HEX_DIGITS and (digits := _BARE_HEX.search(word)):
             yield at, _SUSPECT, _readable(bytes.fromhex(digits[0])) or ""
     if (cells := _CELLS.findall(text)) and len(cells) > 1:
         joined = "".join(cell.rstrip("=") for cell in cells[:SECURITY_WINDOWS])
@@ -733,7 +738,7 @@ def _decodings(text: str) -> Iterator[tuple[int, str, str]]:
         numbers = [int(number) for number in re.findall(r"\d{2,3}", match[0])]
         if all(9 <= number < 127 for number in numbers):
             yield match.start(), _SUSPECT, "".join(map(chr, numbers))
-    yield from _turned(text)
+    yield from _turned(text, data.lower())
     for at, inner in unmasked(text):
         yield at, f"{_SUSPECT}|{STRONG_SECRET}", inner
 
@@ -747,8 +752,6 @@ def _each_match(rows: Iterable[tuple[str, re.Pattern[str]]], text: str) -> Itera
 
 def _long_words(text: str) -> Iterator[tuple[int, str]]:
     """Yield the words of a text that are long enough to be encoded, as many as are looked at."""
-    if _RUN not in text.encode("utf-8", "replace").translate(_AS_RUN):
-        return
     at = 0
     words = text.split()
     for word in islice(compress(words, map(len(_RUN).__le__, map(len, words))), SECURITY_WINDOWS):
@@ -757,12 +760,11 @@ def _long_words(text: str) -> Iterator[tuple[int, str]]:
         at += len(word)
 
 
-def _turned(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield texts in quotes backwards, or with letters rotated, where a program does that."""
+def _turned(text: str, lowered: bytes) -> Iterator[tuple[int, str, str]]:
+    """Yield texts in quotes backwards, or with letters rotated, where a program does that; `lowered` are its bytes."""
     if "[::-1]" in text or "| rev" in text or "|rev" in text or "reverse()" in text:
         for match in _QUOTED.finditer(text):
             yield match.start(), _TURNED, match[1][::-1]
-    lowered = text.encode("utf-8", "replace").lower()
     if b"rot13" in lowered or b"rot_13" in lowered or b"n-za-m" in lowered:
         import codecs
 
@@ -794,16 +796,16 @@ _UNREADABLE = lazy_pattern("[\ufffd\0-\x08\x0b\x0c\x0e-\x1f]")
 # Broken spelling ------------------------------------------------------------------------------------
 
 _BROKEN = (
-    ("$", lazy_pattern(r"\$(?:\{?ifs|'\\|\{?\w{1,20}\}?\$\{?\w|[@*]\w|\(\)\w)")),
-    ("''", lazy_pattern(r"''(?<=\w'')\w")),
-    ('""', lazy_pattern(r'""(?<=\w"")\w')),
-    ("\\", lazy_pattern(r"\\(?<=[a-z]\\)[a-z]{1,}(?<!\\n)(?=[\s\\\w])")),
-    ("{", lazy_pattern(r"\{\w+,[^\s{}]{1,60}\}")),
-    ("+", lazy_pattern(r"\+(?<=[\"'] \+) ?[\"']|\+(?<=[\"']\+)[\"']")),
-    ("$", lazy_pattern(r"\|\s?\$\{?\w")),
-    ("'", lazy_pattern(r"'\w{1,3}'(?<=\w'\w')\w|'\w{2,3}'\w")),
-    ('"', lazy_pattern(r'"\w{1,3}"(?<=\w"\w")\w|"\w{2,3}"\w')),
-    ("$", lazy_pattern(r"\n[ \t]{0,8}\$\{?\w+\}?\s")),
+    (b"$", lazy_pattern(r"\$(?:\{?ifs|'\\|\{?\w{1,20}\}?\$\{?\w|[@*]\w|\(\)\w)")),
+    (b"''", lazy_pattern(r"''(?<=\w'')\w")),
+    (b'""', lazy_pattern(r'""(?<=\w"")\w')),
+    (b"\\", lazy_pattern(r"\\(?<=[a-z]\\)[a-z]{1,}(?<!\\n)(?=[\s\\\w])")),
+    (b"{", lazy_pattern(r"\{\w+,[^\s{}]{1,60}\}")),
+    (b"+", lazy_pattern(r"\+(?<=[\"'] \+) ?[\"']|\+(?<=[\"']\+)[\"']")),
+    (b"$", lazy_pattern(r"\|\s?\$\{?\w")),
+    (b"'", lazy_pattern(r"'\w{1,3}'(?<=\w'\w')\w|'\w{2,3}'\w")),
+    (b'"', lazy_pattern(r'"\w{1,3}"(?<=\w"\w")\w|"\w{2,3}"\w')),
+    (b"$", lazy_pattern(r"\n[ \t]{0,8}\$\{?\w+\}?\s")),
 )
 """Signs that a command is put together from parts: what a text must have, and the pattern."""
 
@@ -813,9 +815,10 @@ _ASSIGNED = lazy_pattern(
 )
 
 
-def _hits_in_spelling(plain: str, known: Sequence[_Hit]) -> Iterator[_Hit]:
+def _hits_in_spelling(lowered: bytes, known: Sequence[_Hit]) -> Iterator[_Hit]:
     """Yield commands that appear only after a shell has put their words together."""
-    patterns = [pattern for mark, pattern in _BROKEN if mark in plain]
+    patterns = [pattern for mark, pattern in _BROKEN if mark in lowered]
+    plain = lowered.decode("utf-8", "replace")
     marks = {match.start() for pattern in patterns for match in islice(pattern.finditer(plain), SECURITY_WINDOWS)}
     if not marks:
         return

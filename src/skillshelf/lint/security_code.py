@@ -52,13 +52,20 @@ _CALLS = rf"\bexec\(|\beval\(|compile\(|new function\(|function\(\s*\w+\s*\)\s*\
 _OTHERS = r"skill\.md\b|agents\.md\b|claude\.md\b|gemini\.md\b|\.cursorrules|copilot-instructions|\.claude/(?:skills|agents|commands)|\.agents/skills|\.codex/skills|\.cursor/rules"
 _WRITES = r"write_text|write_bytes|\.write\(|open\([^)\n]{0,120}[\"'][wa]\+?b?[\"']|writefile|appendfile|>>|\btee\b|sed -i|shutil\.(?:copy|move)|copyfile|os\.symlink|\bln -s|add-content|set-content|out-file"
 
+_DATA_FILE = r"(?:^|[\n;&|(`\"']\s{0,8}|\$\s|\b(?:run|execute|start|with|then)\s`?)(?:sudo\s+)?(?:(?:ba|z|da|k)?sh|source|python3?|node|perl|ruby|pwsh|php)\s+(?:-[xeu]+\s+)?[\"']?(?:\.{0,2}/|\$\{?\w+\}?/)?(?:[\w.-]+/){0,5}[\w.-]{1,40}\.(?:txt|md|png|jpe?g|gif|svg|csv|dat|log|css|ico|pdf|woff2?|json|xml)\b"
+_PIPED_DATA = r"\b(?:cat|sed|tail|head|awk|cut|grep|tr|dd|strings|jq|base64|xxd|perl)\b[^\n|]{0,120}(?:assets|references|resources|templates|fixtures|data|images|docs|\.(?:md|txt|json|png|jpe?g|svg|csv|dat|log))\b[^\n|]{0,60}\|(?:[^\n|]{1,80}\|){0,3}?\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python3?|node|perl|iex)(?:\s+-s?)?\s*(?=$|[\n;&\"'`)>])"
 _DATA_RUN = (
     r"\b(?:exec|eval|compile)\(\s*(?:open\(|\(?\w+\s*/|path\(|pathlib|io\.open|fs\.readfilesync|readfilesync|\w+\.read_text|await readfile)[^\n]{0,120}\.(?:txt|md|png|jpe?g|gif|svg|json|csv|dat|log|css|ico|bin|cfg|ini|xml|ya?ml|woff2?|tmpl)\b"
     r"|new function\([^\n]{0,60}readfile|runin(?:this|new)context\([^\n]{0,60}readfile"
-    r"|(?:^|[\n;&|(`\"']\s{0,8}|\$\s|\b(?:run|execute|start|with|then)\s`?)(?:sudo\s+)?(?:(?:ba|z|da|k)?sh|source|python3?|node|perl|ruby|pwsh|php)\s+(?:-[xeu]+\s+)?[\"']?(?:\.{0,2}/|\$\{?\w+\}?/)?(?:[\w.-]+/){0,5}[\w.-]{1,40}\.(?:txt|md|png|jpe?g|gif|svg|csv|dat|log|css|ico|pdf|woff2?|json|xml)\b"
-    r"|\b(?:cat|sed|tail|head|awk|cut|grep|tr|dd|strings|jq|base64|xxd|perl)\b[^\n|]{0,120}(?:assets|references|resources|templates|fixtures|data|images|docs|\.(?:md|txt|json|png|jpe?g|svg|csv|dat|log))\b[^\n|]{0,60}\|(?:[^\n|]{1,80}\|){0,3}?\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python3?|node|perl|iex)(?:\s+-s?)?\s*(?=$|[\n;&\"'`)>])"
+    rf"|{_DATA_FILE}|{_PIPED_DATA}"
     r"|\b(?:eval|(?:ba|z)?sh -c)\s+[\"']?\$\((?:cat|sed|tail|head|awk|cut|grep|tr|jq|base64)\b[^)\n]{0,140}(?:assets|references|resources|templates|fixtures|images|docs|\.(?:md|txt|json|png|jpe?g|svg|csv|dat|log))\b"
 )
+
+_NEEDED = {
+    _DATA_FILE: r"(?:sh|source|python3?|node|perl|ruby|pwsh|php)\s+(?:-[xeu]+\s+)?[\"']?[\w.${}/-]+\.(?:txt|md|png|jpe?g|gif|svg|csv|dat|log|css|ico|pdf|woff2?|json|xml)\b",
+    _PIPED_DATA: r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python3?|node|perl|iex)",
+}
+"""For alternatives that take long, what a text has that they match; it is found in a fraction of the time."""
 
 _LOADS_CODE = (
     r"\[scriptblock\]::create|assembly\]::load|\.createinstance\(|add-type\b[^\n]{0,40}\$|import\(\s*[`\"']data:|import\(\s*url\.createobjecturl|createobjecturl\([\s\S]{0,200}\bimport\(|new worker\(\s*(?:url\.createobjecturl|[`\"']data:)|pickle\.loads?\([^\n]{0,60}(?:requests|urlopen|httpx|\.content|\.read\(\)|resp\w*|body|raw)|(?:dill|cloudpickle|marshal|joblib)\.loads?\([^\n]{0,60}(?:requests|urlopen|\.content|resp\w*|body)|toplevel_binding\.eval|\b(?:instance|class|module)_eval\b|\beval\s*\(?\s*(?:uri\.open|open\(|net::http|body|response|res\b|code\b)|\bloadstring\(|\bload\(\s*(?:body|code|response|src)"
@@ -174,7 +181,7 @@ def _has_all(block: bytes, groups: list[list[bytes]]) -> bool:
 def _signs(text: str, numbers: "range | list[int]") -> Iterator[Sign]:
     for number in numbers:
         rule, one, other, also, says = _COMBINATIONS[number]
-        first = search(one, text)
+        first = search(one, text, needed=_NEEDED)
         if first is None:
             continue
         second = search(other, text) if other else first
@@ -196,6 +203,8 @@ _NUMBERS = r"[\[(]\s{0,9}(?:0x[0-9a-f]{1,2}|\d{1,3})(?:\s{0,9},\s{0,9}(?:0x[0-9a
 
 def unmasked(text: str) -> Iterator[tuple[int, str]]:
     """Yield offset and text of each list of numbers that a key of the program turns into text."""
+    if "^" not in text:
+        return
     keys = {int(match[1], 0) for match in islice(pattern_of(_KEY).finditer(text), 20)} - {0}
     if not keys:
         return

@@ -6,9 +6,10 @@ words of each; the extension looks for all of them in one pass. Without it, the 
 
 import re
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
 from itertools import accumulate, chain, compress
+from types import MappingProxyType
 
 from skillshelf.core.files import native_core
 from skillshelf.core.records import NamedTuple
@@ -19,13 +20,18 @@ from skillshelf.lint.security_words import alternatives_in, alternatives_record,
 __all__ = ["may_match", "parts_of", "search"]
 
 
-def search(pattern: str, text: str) -> "re.Match[str] | None":
-    """Return the first match of a pattern, as `re.search` does."""
+def search(pattern: str, text: str, *, needed: Mapping[str, str] = MappingProxyType({})) -> "re.Match[str] | None":
+    """Return the first match of a pattern, as `re.search` does.
+
+    `needed` has for some alternatives another pattern, without which in the text they are not tried.
+    """
     possible = _possible(pattern, text)
     if possible is None:
         return pattern_of(pattern).search(text)
     best = None
     for part in possible:
+        if part in needed and pattern_of(needed[part]).search(text) is None:
+            continue
         found = pattern_of(part).search(text)
         # The first alternative that matches at the first place, as in the pattern.
         if found is not None and (best is None or found.start() < best.start()):
