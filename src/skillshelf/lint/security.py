@@ -7,6 +7,7 @@ no configuration, no baseline and no comment that switches a rule off: a strange
 import re
 from base64 import b64decode
 from binascii import Error as NotBase64
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import compress, islice
@@ -557,17 +558,19 @@ _UNSHOWN = lazy_pattern(
 def _hits_in_comments(lowered: bytes) -> Iterator[_Hit]:
     """Yield orders in parts of a page that are not shown to a reader but are sent to a model."""
     plain = lowered.decode("utf-8", "replace")
+    # Found once: a page may have as many comments as it has room for.
+    fences = [match.end() for match in re.finditer("\n```", plain)]
     for at, inner in _unshown_parts(plain):
-        if _is_fenced(plain, at) or _is_code(plain, at):
+        if (bisect_right(fences, at) + plain.startswith("```")) % 2 == 1 or _is_code(plain, at):
             continue
         inner = inner[:4000]
         acts = {match[0] for match in pattern_of(_COMMENT_ACTS).finditer(inner)}
         part = inner.encode("utf-8", "replace")
         signs = [hit for hit in _Look(part).hits(is_page=False) if RULES[hit.rule].severity != "info"]
-        place = _place(plain.encode("utf-8", "replace"), len(plain[:at].encode("utf-8", "replace")))
         loud = len(acts) >= 2 and pattern_of(_COMMENT_ORDERS).search(inner) and acts - _MILD
         if signs or loud or hides_orders(inner):
             says = "hides orders for a model in a comment or in text that is not shown"
+            place = _place(plain.encode("utf-8", "replace"), len(plain[:at].encode("utf-8", "replace")))
             yield _Hit("security-hidden-instructions", *place, says, signs[0].evidence if signs else inner)
 
 
@@ -584,10 +587,6 @@ def _unshown_parts(plain: str) -> Iterator[tuple[int, str]]:
     if "style" in plain or "hidden" in plain or "color" in plain:
         for match in _UNSHOWN.finditer(plain):
             yield match.start(1), match[1]
-
-
-def _is_fenced(plain: str, at: int) -> bool:
-    return (plain.count("\n```", 0, at) + plain.startswith("```")) % 2 == 1
 
 
 def _is_code(plain: str, at: int) -> bool:
