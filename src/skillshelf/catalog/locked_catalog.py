@@ -254,7 +254,7 @@ class FolderDigests(NamedTuple):
 
 
 class SeenFolders:
-    """What the folders of installed skills are, remembered with the stamps of everything in them."""
+    """The digests of the folders of installed skills, remembered with the stamps of everything in them."""
 
     def __init__(self, cache: str | None, about: str) -> None:
         self._cache = cache

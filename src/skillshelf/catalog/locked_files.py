@@ -44,7 +44,7 @@ class LockedFiles(NamedTuple):
 
     @property
     def extra_text(self) -> str:
-        """What to say of the folders that are there besides."""
+        """The remark about folders that are no part of the installed skill."""
         shown = ", ".join(visible(path) for path in self.extra[:3])
         more = f" and {len(self.extra) - 3} more" if len(self.extra) > 3 else ""
         return f"{shown}{more}: not part of the installed skill, and never listed, read or run"

@@ -68,7 +68,7 @@ from skillshelf.errors import (
 __all__ = ["UNAPPROVED", "RemoteSkills"]
 
 UNAPPROVED = "rule: not approved as it comes from its source"
-"""What hides a skill of a source from models until the user approves it."""
+"""The reason for which a skill of a source is hidden from models until the user approves it."""
 
 _RULE = "source-failed"
 _SHOWN_PROBLEMS = 3

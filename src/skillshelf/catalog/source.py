@@ -90,7 +90,7 @@ class Source(Protocol):
 
 
 class SourceIdentity(NamedTuple):
-    """What exactly a skill was fetched from, as a lock records it; `publisher` is who offers it, for people."""
+    """The exact version of a fetched skill, as a lock records it; `publisher` is who offers it, for people."""
 
     source: str
     path: str

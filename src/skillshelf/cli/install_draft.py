@@ -60,7 +60,7 @@ __all__ = [
 
 
 class InstallDraft:
-    """What a command is about to do: the plan, the bytes and entries behind it, and what is shown about them."""
+    """The intent of a command: the plan, the bytes and entries behind it, and what is shown about them."""
 
     def __init__(self, kind: ActionKind) -> None:
         self.kind = kind

@@ -48,7 +48,7 @@ class InstallAction(NamedTuple):
 
 
 class InstallPlan(NamedTuple):
-    """What is done, the skills that are as they should be, and those that are left alone with the reason."""
+    """The actions of a command, the skills that need none, and those that are left alone with the reason."""
 
     actions: tuple[InstallAction, ...] = ()
     unchanged: tuple[tuple[str, str, str], ...] = ()

@@ -148,30 +148,26 @@ def user_cache_folder(environment: Environment) -> str | None:
 
 def user_data_folder(environment: Environment) -> str | None:
     """Return the folder of installed skills, whether or not it exists; None without a home."""
-    given = environment.env.get("XDG_DATA_HOME", "")
-    if _LINUX and not environment.home_moved and os.path.isabs(given):
-        return f"{given}/skillshelf"
-    if environment.home is None:
-        return None
-    if environment.home_moved or _LINUX:
-        return f"{environment.home}/.local/share/skillshelf"
-    from platformdirs import user_data_dir
-
-    return str(user_data_dir("skillshelf"))
+    return _own_folder(environment, "XDG_DATA_HOME", ".local/share", "user_data_dir")
 
 
 def user_state_folder(environment: Environment) -> str | None:
     """Return the folder of what the program keeps about its use, whether or not it exists; None without a home."""
-    given = environment.env.get("XDG_STATE_HOME", "")
+    return _own_folder(environment, "XDG_STATE_HOME", ".local/state", "user_state_dir")
+
+
+def _own_folder(environment: Environment, variable: str, folder: str, platform: str) -> str | None:
+    """Return a folder of our own: where the variable says, below the home folder, or as `platformdirs` names it."""
+    given = environment.env.get(variable, "")
     if _LINUX and not environment.home_moved and os.path.isabs(given):
         return f"{given}/skillshelf"
     if environment.home is None:
         return None
     if environment.home_moved or _LINUX:
-        return f"{environment.home}/.local/state/skillshelf"
-    from platformdirs import user_state_dir
+        return f"{environment.home}/{folder}/skillshelf"
+    import platformdirs
 
-    return str(user_state_dir("skillshelf"))
+    return str(getattr(platformdirs, platform)("skillshelf"))
 
 
 def expand(path: str, environment: Environment, *, base: str) -> str:

@@ -311,7 +311,7 @@ class _Fact(NamedTuple):
 
 
 class _SkillFacts:
-    """What was read of each skill, by the real path of its SKILL.md; some of it by an earlier process."""
+    """The facts about each skill, by the real path of its SKILL.md; some of them are from an earlier process."""
 
     def __init__(
         self, survey: Survey, before: Mapping[str, "_Fact"], profile: Profile, progress: TextIO | None

@@ -64,7 +64,7 @@ class LinkChange(NamedTuple):
 
 
 class LinksChanged(SkillError):
-    """What a change was planned for is no longer so: another process was faster."""
+    """The disk is no longer as the change was planned for: another process was faster."""
 
 
 class RemovedLink(NamedTuple):
