@@ -18,7 +18,7 @@ from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, Screen, as_json, note, screen, write
 from skillshelf.core.disk_writes import owned_folders, remove_below, remove_whole_below, sweep_owned_folders, tighten
 from skillshelf.core.environment import Environment
-from skillshelf.core.kept_files import KeptFolder, kept_folders
+from skillshelf.core.kept_files import TEMPORARY, KeptFolder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillError
@@ -295,7 +295,7 @@ def _remove_all(top: str, name: str, inside: Sequence[str]) -> None:
 
 
 def _temporary(checkup: Checkup) -> Iterator[CheckResult]:
-    for prefix in ("skillshelf-run-", "skillshelf-output-"):
+    for prefix in TEMPORARY:
         if found := owned_folders(prefix):
             path = f"{os.path.dirname(found[0])}/{prefix}*"
             repair = partial(sweep_owned_folders, prefix, seconds=5)

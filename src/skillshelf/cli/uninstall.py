@@ -14,7 +14,7 @@ from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, as_json, ask, can_ask, note, screen, write
 from skillshelf.core.disk_writes import owned_folders, remove_below, remove_whole_below, sweep_owned_folders
 from skillshelf.core.environment import Environment, user_data_folder
-from skillshelf.core.kept_files import KeptFolder, KeptPlace, kept_folder, kept_folders
+from skillshelf.core.kept_files import TEMPORARY, KeptFolder, KeptPlace, kept_folder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import DENIED, DONE, NEGATIVE, SkillError
@@ -99,7 +99,7 @@ def _apply(step: RemovalStep) -> str:
 def _plan(environment: Environment) -> RemovalPlan:
     """Return the plan: links and copies first, and the state, which has their records, after them."""
     steps, left = _links(environment)
-    for prefix in ("skillshelf-run-", "skillshelf-output-"):
+    for prefix in TEMPORARY:
         if found := owned_folders(prefix):
             path, detail = f"{os.path.dirname(found[0])}/{prefix}*", f"{plural(len(found), 'abandoned folder')} of runs"
             steps.append(RemovalStep("temporary", path, detail, partial(_sweep, prefix)))

@@ -21,6 +21,7 @@ from skillshelf.core.records import NamedTuple
 
 __all__ = [
     "KEPT_FILES",
+    "TEMPORARY",
     "FoundFile",
     "KeptFile",
     "KeptFolder",
@@ -63,6 +64,9 @@ _UNFINISHED = r"\.\d+-[0-9a-f]{8}\.(new|old)"
 
 _SCOPE = r"(projects/[0-9a-f]{16}/)?"
 """The beginning of what is kept for a project; without it, for the user."""
+
+TEMPORARY = ("skillshelf-run-", "skillshelf-output-", "skillshelf-git-", "skillshelf-review-")
+"""The beginnings of temporary folders that belong to a process, and are removed when it is dead."""
 
 KEPT_FILES: tuple[KeptFile, ...] = (
     KeptFile(
@@ -339,10 +343,11 @@ KEPT_FILES: tuple[KeptFile, ...] = (
     KeptFile(
         "run folders",
         "temporary",
-        "skillshelf-run-*, skillshelf-output-*",
-        r"skillshelf-(run|output)-[^/]+(/.*)?",
+        ", ".join(f"{prefix}*" for prefix in TEMPORARY),
+        rf"({'|'.join(TEMPORARY)})[^/]+(/.*)?",
         None,
-        "the copy of a script while it runs, and long outputs of a session without a journal",
+        "the copy of a script while it runs, long outputs of a session without a journal, and what is fetched or "
+        "checked before it is installed",
         "yes, when nothing runs; abandoned ones are removed by the next run",
         "-",
         "removed",

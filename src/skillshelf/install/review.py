@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
@@ -12,7 +13,7 @@ from skillshelf.catalog.store import listed_files
 from skillshelf.catalog.tree import TreeFile, tree_digest
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.disk_writes import make_folder, make_owned_folder, remove_owned_folder
+from skillshelf.core.disk_writes import make_folder, make_owned_folder, remove_owned_folder, sweep_owned_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import folded_name, visible
 from skillshelf.core.values import Catalog, CatalogSkill
@@ -94,8 +95,15 @@ def review_skill(
     )
 
 
+@cache
+def _sweep() -> None:
+    """Remove what dead processes left, once: a command may review hundreds of skills."""
+    sweep_owned_folders(_QUARANTINE, seconds=0.5)
+
+
 def _problems(name: str, contents: Mapping[str, bytes]) -> tuple[CheckFinding, ...]:
     """Return the errors and warnings of `check`; those of the security rules are asked about by themselves."""
+    _sweep()
     quarantine = make_owned_folder(_QUARANTINE)
     try:
         folder = f"{quarantine.path}/{name}"
