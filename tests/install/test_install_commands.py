@@ -14,6 +14,7 @@ from support.installs import everything, skill_text, trusted, upstream
 from support.trees import Machine, write_skill
 
 from skillshelf.catalog.tree import skill_tree
+from skillshelf.core.disk_writes import remove_tree
 
 SCRIPT = {"scripts/run.sh": "#!/bin/sh\necho done\n"}
 
@@ -591,7 +592,7 @@ def test_whoever_clones_a_project_gets_the_links_of_its_hosts_from_install(machi
     add(run, "--host", "claude-code")
     link = machine.repo / ".claude/skills/pdf"
     shutil.rmtree(machine.repo / ".claude")
-    shutil.rmtree(machine.home / ".local")
+    remove_tree(str(machine.home / ".local"))
 
     assert "is not trusted" in run("install", "--yes")[2]
     trusted(machine)

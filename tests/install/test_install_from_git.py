@@ -22,6 +22,8 @@ from support.system_policies import policy_machine
 from support.terminals import COMMAND, terminal
 from support.trees import SOURCE, Machine, run_command
 
+from skillshelf.core.disk_writes import remove_tree
+
 pytestmark = [pytest.mark.slow, needs_git]
 
 
@@ -215,7 +217,7 @@ def test_a_person_in_a_strangers_folder_is_asked_before_the_first_connection(git
     git.commit()
     assert git.run("add", git.source, "--skill", "pdf", "--yes")[0] == 0
     shutil.rmtree(git.machine.repo / ".agents")
-    shutil.rmtree(git.machine.home / ".local")
+    remove_tree(str(git.machine.home / ".local"))
     line = " ".join([*COMMAND, "install", "--allow-http", "--yes"])
     with terminal(200, 50) as screen:
         screen.start(line, cwd=git.machine.repo, env={"HOME": str(git.machine.home)})
@@ -230,7 +232,7 @@ def test_a_person_sees_what_the_lock_of_a_strangers_folder_would_install(git: Gi
     git.commit()
     assert git.run("add", git.source, "--skill", "pdf", "--yes")[0] == 0
     shutil.rmtree(git.machine.repo / ".agents")
-    shutil.rmtree(git.machine.home / ".local")
+    remove_tree(str(git.machine.home / ".local"))
     lock = json.loads(git.lock.read_text())
     lock["skills"]["pdf"]["hosts"] = ["ghost\u202e"]
     git.lock.write_text(json.dumps(lock))

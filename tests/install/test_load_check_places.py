@@ -107,6 +107,7 @@ def test_a_tree_of_the_store_that_is_a_link_is_refused(machine: Machine) -> None
     folder.symlink_to(kept)
     write_lock(machine.home / ".config/skillshelf/skillshelf.lock", {"deploy": locked_entry(kept)})
     kept.chmod(0o755)
+    (kept / "SKILL.md").chmod(0o644)
     moved(kept, machine.base / "evil")
     require_refused(machine)
 
