@@ -10,8 +10,8 @@ from skillshelf.core.environment import Environment
 from skillshelf.errors import ConfigurationError, SourceRefused
 from skillshelf.install.reference import SourceKind, SourceReference, parse_reference
 
-HERE = Environment("/work/project/sub", "/home/me", {})
-ROOT = "/work/project"
+HERE = Environment("/srv/project/sub", "/home/me", {})
+ROOT = "/srv/project"
 DIGEST = f"sha256:{'0' * 64}"
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 GITHUB: tuple[SourceKind, str, str] = ("git", "git+https://github.com/o/r", "https://github.com/o/r")
@@ -21,22 +21,22 @@ HOSTED: tuple[SourceKind, str, str] = ("git", "git+https://host/a", "https://hos
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("./pdf", SourceReference("folder", "./sub/pdf", "/work/project/sub/pdf")),
-        (".", SourceReference("folder", "./sub", "/work/project/sub")),
-        ("..", SourceReference("folder", ".", "/work/project")),
-        ("../pdf/", SourceReference("folder", "./pdf", "/work/project/pdf")),
-        ("../../other", SourceReference("folder", "../other", "/work/other")),
+        ("./pdf", SourceReference("folder", "./sub/pdf", "/srv/project/sub/pdf")),
+        (".", SourceReference("folder", "./sub", "/srv/project/sub")),
+        ("..", SourceReference("folder", ".", "/srv/project")),
+        ("../pdf/", SourceReference("folder", "./pdf", "/srv/project/pdf")),
+        ("../../other", SourceReference("folder", "../other", "/srv/other")),
         ("/opt/pdf", SourceReference("folder", "/opt/pdf", "/opt/pdf")),
-        ("/work/project/pdf", SourceReference("folder", "./pdf", "/work/project/pdf")),
+        ("/srv/project/pdf", SourceReference("folder", "./pdf", "/srv/project/pdf")),
         ("~/pdf", SourceReference("folder", "/home/me/pdf", "/home/me/pdf")),
         ("~", SourceReference("folder", "/home/me", "/home/me")),
-        ("./-x", SourceReference("folder", "./sub/-x", "/work/project/sub/-x")),
-        ("./a b@c#d", SourceReference("folder", "./sub/a b@c#d", "/work/project/sub/a b@c#d")),
-        ("./pdf.zip", SourceReference("archive", "./sub/pdf.zip", "/work/project/sub/pdf.zip")),
-        ("./pdf.SKILL", SourceReference("archive", "./sub/pdf.SKILL", "/work/project/sub/pdf.SKILL")),
+        ("./-x", SourceReference("folder", "./sub/-x", "/srv/project/sub/-x")),
+        ("./a b@c#d", SourceReference("folder", "./sub/a b@c#d", "/srv/project/sub/a b@c#d")),
+        ("./pdf.zip", SourceReference("archive", "./sub/pdf.zip", "/srv/project/sub/pdf.zip")),
+        ("./pdf.SKILL", SourceReference("archive", "./sub/pdf.SKILL", "/srv/project/sub/pdf.SKILL")),
         ("~/pdf.tar.gz", SourceReference("archive", "/home/me/pdf.tar.gz", "/home/me/pdf.tar.gz")),
         ("/pdf.tgz", SourceReference("archive", "/pdf.tgz", "/pdf.tgz")),
-        ("./pdf.zip/", SourceReference("folder", "./sub/pdf.zip/", "/work/project/sub/pdf.zip/")),
+        ("./pdf.zip/", SourceReference("folder", "./sub/pdf.zip/", "/srv/project/sub/pdf.zip/")),
         ("o/r", SourceReference(*GITHUB)),
         ("o/r.git", SourceReference(*GITHUB)),
         ("o/r/skills/pdf", SourceReference(*GITHUB, "skills/pdf")),
@@ -80,9 +80,9 @@ HOSTED: tuple[SourceKind, str, str] = ("git", "git+https://host/a", "https://hos
             "plugin:git+https://host/a@v1/p",
             SourceReference("plugin", "plugin:git+https://host/a/p", HOSTED[1], "", "v1", "p"),
         ),
-        ("plugin:./m/p", SourceReference("plugin", "plugin:./sub/m/p", "/work/project/sub/m", "", None, "p")),
-        ("plugin:./p", SourceReference("plugin", "plugin:./sub/p", "/work/project/sub", "", None, "p")),
-        ("plugin:../p", SourceReference("plugin", "plugin:./p", "/work/project", "", None, "p")),
+        ("plugin:./m/p", SourceReference("plugin", "plugin:./sub/m/p", "/srv/project/sub/m", "", None, "p")),
+        ("plugin:./p", SourceReference("plugin", "plugin:./sub/p", "/srv/project/sub", "", None, "p")),
+        ("plugin:../p", SourceReference("plugin", "plugin:./p", "/srv/project", "", None, "p")),
         ("plugin:/opt/m/p", SourceReference("plugin", "plugin:/opt/m/p", "/opt/m", "", None, "p")),
     ],
 )

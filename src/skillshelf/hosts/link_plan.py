@@ -90,7 +90,7 @@ class LinkRefusal(NamedTuple):
 
 
 class LinkPlan(NamedTuple):
-    """What is to be done, what need not be done, and what is refused; `remarks` are for the reader."""
+    """The actions to take, the links that need none, and what is refused; `remarks` are for the reader."""
 
     actions: tuple[LinkAction, ...] = ()
     unchanged: tuple[UnchangedLink, ...] = ()

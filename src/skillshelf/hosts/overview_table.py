@@ -26,7 +26,7 @@ class ListSummary(NamedTuple):
 
 
 class HostColumns(NamedTuple):
-    """What one host makes of each file: whether it is visible, whether the host warns, and its size in the list.
+    """The verdict of one host on each file: whether it is visible, whether the host warns, and its size in the list.
 
     The columns are bytes, `chars` and `bytes` numbers of 64 bits. `dropped` are the paths of the skills that the host
     was known to drop when the files were judged; without `summary` that may have changed.

@@ -336,7 +336,7 @@ def skill_file_at(path: str) -> SkillFile | None:
 
 
 _PREVENTS_LISTS = "\0no list"
-"""What stands among the names for a file because of which some host lists no skill; no folder can have this name."""
+"""The entry among the names for a file because of which some host lists no skill; no folder can have this name."""
 
 
 class NameIndex:

@@ -37,7 +37,7 @@ _CHUNK = 1 << 16
 
 
 class _Budget:
-    """What one archive may still cost; several skills fit into it."""
+    """The files and bytes that one archive may still hold; several skills fit into it."""
 
     def __init__(self, compressed: int, limits: SourceLimits) -> None:
         self.compressed = compressed

@@ -47,7 +47,7 @@ _BYTES = 6 * (LOCK_BYTES + CONFIG_BYTES)
 
 
 class Generation(NamedTuple):
-    """What was installed after one change, and what was done then; the first one is what was there before.
+    """The skills that were installed after one change, and its label; the first one is the state before any.
 
     `lock` is the text of the lock, None if there was none. `wishes_text` is the file of wishes of a project; the
     user's has settings besides, which are nobody's to bring back. `before` is the generation that counted until then.

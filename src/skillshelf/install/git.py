@@ -261,7 +261,7 @@ _FAILURES: Sequence[tuple[str, str]] = (
     (r"not found|does not exist|does not appear to be a git repository|not a git repository", "no-repository"),
     (r"Authentication failed|could not read (?:User|Pass)|ould not read from remote|returned error: 40[13]", "login"),
 )
-"""What git says when a fetch fails, and what it means; the first row that fits counts."""
+"""The messages of git when a fetch fails, and what each means; the first row that fits counts."""
 
 _REFUSED = {
     "transport": "its transport is not allowed",

@@ -73,7 +73,7 @@ def unserved_hosts(root: str, name: str, hosts: Sequence[str]) -> list[str]:
 
 
 class _Wanted(NamedTuple):
-    """What one skill needs: the folder that links lead to, and the hosts; no folder if it is removed."""
+    """The links that one skill needs: the folder that links lead to, and the hosts; no folder if it is removed."""
 
     name: str
     folder: str | None

@@ -60,7 +60,7 @@ _LOGIN_KEYS = {"docker.io": ("https://index.docker.io/v1/", "index.docker.io", "
 
 
 class _Descriptor(NamedTuple):
-    """What a manifest says about a blob."""
+    """The entry of a manifest about a blob."""
 
     media_type: str
     digest: str
