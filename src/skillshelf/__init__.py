@@ -27,6 +27,7 @@ _MODULES = {
     "skillshelf.catalog.source": ("ExecutableFile", "Source", "SourceEntry", "SourceLimits"),
     "skillshelf.install.live_sources": ("live_source",),
     "skillshelf.install.memory": ("MemorySource",),
+    "skillshelf.search.embeddings": ("Embedder", "EmbeddingEndpoint", "EmbeddingScorer"),
     "skillshelf.search.query": ("Scorer", "SearchReport", "SearchResult"),
     "skillshelf.session.tool_calls": ("Mentions",),
     "skillshelf.session.session": ("Session",),
@@ -95,6 +96,9 @@ if TYPE_CHECKING:
     from skillshelf.install.memory import MemorySource as MemorySource
     from skillshelf.journal.events import Event as Event
     from skillshelf.journal.state import SessionState as SessionState
+    from skillshelf.search.embeddings import Embedder as Embedder
+    from skillshelf.search.embeddings import EmbeddingEndpoint as EmbeddingEndpoint
+    from skillshelf.search.embeddings import EmbeddingScorer as EmbeddingScorer
     from skillshelf.search.query import Scorer as Scorer
     from skillshelf.search.query import SearchReport as SearchReport
     from skillshelf.search.query import SearchResult as SearchResult

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf.catalog.lock_places import may_be_locked
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from skillshelf.catalog.source import Source
     from skillshelf.journal.otlp import EventExporter
     from skillshelf.journal.parts import Rotation
-    from skillshelf.search.query import Finder, Scorer, SearchReport
+    from skillshelf.search.query import Finder, Scorer, SearchReport, SearchResult
     from skillshelf.search.rank import IndexSnapshot
+    from skillshelf.search.usage_history import UsageHistory
+    from skillshelf.search.usage_prior import Prior, QueryPrior
     from skillshelf.session.policy import Policy
     from skillshelf.session.recorder import OnEvent
     from skillshelf.session.replay import Replay
@@ -48,7 +51,8 @@ class Shelf:
     Methods import what they need when they are called, so that listing does not import what only a session uses. If
     `progress` is a terminal, slow work shows its progress there. `indexing` is how many skills the search index has to
     add and how many it has added, while it does that. A `catalog` that was made elsewhere counts until `refresh`.
-    `remote` has the skills of live sources, if there are any.
+    `remote` has the skills of live sources, if there are any. A shelf that may `learn` ranks by the history of use and
+    adds to it, where its profile does so.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Shelf:
         scorer: "Scorer | None" = None,
         catalog: Catalog | None = None,
         remote: "RemoteSkills | None" = None,
+        learn: bool = False,
     ) -> None:
         self.environment = environment
         self.profile = profile
@@ -70,6 +75,9 @@ class Shelf:
         self.cache = user_cache_folder(environment) if use_cache else None
         self.scorer = scorer
         self.remote = remote
+        self.learn = learn and profile.search_prior == "use"
+        self._usage: UsageHistory | None = None
+        self._usage_problem = ""
         self.progress: TextIO | None = None
         self.indexing: tuple[int, int] | None = None
         # What adapters keep for as long as the shelf lives.
@@ -77,6 +85,7 @@ class Shelf:
         self._catalog = catalog
         self._scanner = Scanner(self.cache, profile, settings) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
+        self._own_scorer: tuple[Settings, Scorer] | None = None
         # A catalog as it was scanned, the same with installed skills marked, and these.
         self._last_locked: tuple[Catalog, Catalog, Mapping[int, CatalogSkill]] | None = None
         self._lock = threading.RLock()
@@ -190,11 +199,14 @@ class Shelf:
         model: bool = False,
         keep: Callable[[CatalogSkill], bool] | None = None,
         scorer: "Scorer | None" = None,
+        every: bool = False,
+        prior: "QueryPrior | None" = None,
     ) -> "SearchReport":
         """Return the skills that match a query, best first.
 
         `model` leaves out skills that are hidden from models, `keep` those that it returns False for. A `scorer` adds
-        its scores to those of the words.
+        its scores to those of the words. With `every`, copies are results of their own, and weak results are not cut. A
+        `prior` is that of a recorded search, and counts instead of the history of use.
         """
         from skillshelf.search.query import clamped_limit
 
@@ -211,9 +223,81 @@ class Shelf:
         self.renew_policy()
         requested = self.settings.default_limit if limit is None else limit
         most, notes = clamped_limit(requested, self.settings.max_limit)
-        finder, scorer = self._current_finder, scorer or self.scorer
+        finder, scorer = self._current_finder, scorer or self.scorer or self._configured_scorer()
         with self._lock:
-            return finder().search(query, limit=most, keep=wanted, scorer=scorer, notes=notes)
+            current = finder()
+            given = self._prior() if prior is None else lambda weights: prior
+            report = current.search(
+                query, limit=most, keep=wanted, scorer=scorer, notes=notes, every=every, prior=given
+            )
+            if self.learn and prior is None:
+                report = self._remember_search(report, current)
+        return report
+
+    @property
+    def usage(self) -> "UsageHistory | None":
+        """The history of use that this shelf ranks by and adds to; None if it does not learn."""
+        if self._usage is None and self.learn:
+            from skillshelf.search.usage_history import UsageHistory, usage_path
+
+            path = usage_path(self.environment)
+            self._usage = UsageHistory(path) if path is not None else None
+        return self._usage
+
+    def _prior(self) -> "Prior | None":
+        """Return the uses to rank by; None if there are none."""
+        if self.usage is None:
+            return None
+        from skillshelf.search.usage_history import UnusableUsage
+
+        try:
+            found = self.usage.prior()
+        except UnusableUsage as error:
+            self._usage_problem = str(error)
+            return None
+        return found.for_query if found is not None else None
+
+    def _remember_search(self, report: "SearchReport", finder: "Finder") -> "SearchReport":
+        """Keep a search until one of its results is loaded; return the report with a note on what failed."""
+        from skillshelf.search.usage_history import UnusableUsage
+        from skillshelf.search.usage_prior import rarest
+
+        told = self._usage_problem
+        trusted = [result.skill.real_path for result in report.results if _may_be_learned(result.skill)]
+        if self.usage is not None and not told and report.terms and trusted:
+            try:
+                self.usage.add_search(rarest({term: finder.index.weight(term) for term in report.terms}), trusted)
+            except UnusableUsage as error:
+                told = str(error)
+        self._usage_problem = ""
+        return report._replace(notes=(*report.notes, f"earlier use does not count: {told}")) if told else report
+
+    def learn_load(self, skill: CatalogSkill) -> None:
+        """Count the load of a skill for the last search that found it, if this shelf learns."""
+        if self.usage is None or not _may_be_learned(skill):
+            return
+        from skillshelf.search.usage_history import UnusableUsage
+
+        try:
+            self.usage.add_load(skill.real_path)
+        except UnusableUsage:
+            # The search before it told the reason; a load is worth more than its record.
+            return
+
+    def _configured_scorer(self) -> "Scorer | None":
+        """Return the scorer of the user's configuration, if it counts in the profile."""
+        if self.settings.scorer_url is None or self.profile.configured_scorer == "ignored":
+            return None
+        if self._own_scorer is None or self._own_scorer[0] is not self.settings:
+            from skillshelf.search.embeddings import ConfiguredScorer
+
+            self._own_scorer = self.settings, ConfiguredScorer(self.settings, self.environment, self.cache)
+        return self._own_scorer[1]
+
+    def ranking(self, query: str, *, most: int, keep: Callable[[CatalogSkill], bool]) -> "Sequence[SearchResult]":
+        """Return the order that a report of `search` is made from, with weak matches and all copies."""
+        with self._lock:
+            return self._current_finder().ranking(query, most=most, keep=keep)
 
     def prepare_search(self) -> None:
         """Open the search index of the catalog, which otherwise the first search does; searches wait meanwhile."""
@@ -226,28 +310,34 @@ class Shelf:
 
         catalog = self.catalog
         if self._finder is None or self._finder[0] is not catalog:
-
-            def opened() -> "IndexSnapshot":
-                from skillshelf.search.index import ScanStamps, folder_for, open_index
-
-                roots = [root.path for root in catalog.roots]
-                folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
-                # Read once: another thread may scan meanwhile.
-                last = self._scanner.last if self._scanner else None
-                marked = self._last_locked
-                scanned = marked[0] if marked is not None and marked[1] is catalog else catalog
-                is_known = last is not None and last.catalog is scanned
-                look = ScanStamps(last.at_ns, last.entries, last.generation) if last and is_known else None
-                try:
-                    return open_index(catalog.skills, folder, scan=look, stream=self.progress, report=self._indexed)
-                finally:
-                    self.indexing = None
-
-            scopes = self.scopes
-            ranking = self.profile.ranking
-            finder = Finder(catalog.skills, cwd=self.environment.cwd, scopes=scopes, ranking=ranking, open_index=opened)
+            finder = Finder(
+                catalog.skills,
+                cwd=self.environment.cwd,
+                scopes=self.scopes,
+                ranking=self.profile.ranking,
+                open_index=partial(self._open_index, catalog),
+                prefix=self.profile.search_prefix,
+                copies=self.profile.search_copies,
+                weak=self.profile.search_weak,
+            )
             self._finder = catalog, finder
         return self._finder[1]
+
+    def _open_index(self, catalog: Catalog) -> "IndexSnapshot":
+        from skillshelf.search.index import ScanStamps, folder_for, open_index
+
+        roots = [root.path for root in catalog.roots]
+        folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
+        # Read once: another thread may scan meanwhile.
+        last = self._scanner.last if self._scanner else None
+        marked = self._last_locked
+        scanned = marked[0] if marked is not None and marked[1] is catalog else catalog
+        is_known = last is not None and last.catalog is scanned
+        look = ScanStamps(last.at_ns, last.entries, last.generation) if last and is_known else None
+        try:
+            return open_index(catalog.skills, folder, scan=look, stream=self.progress, report=self._indexed)
+        finally:
+            self.indexing = None
 
     def _indexed(self, total: int, done: int) -> None:
         self.indexing = total, done
@@ -278,8 +368,14 @@ class Shelf:
         self._require_allowed(found)
         if self.remote is not None and found.scope == "remote":
             return self.remote.load(found, self.profile, approved=True)
+        self.make_ready(found)
         installed = self._installed_files(found)
-        return load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
+        loaded = load(found, self.profile) if installed is None else loaded_locked(found, installed, self.profile)
+        self.learn_load(found)
+        return loaded
+
+    def make_ready(self, skill: CatalogSkill) -> None:
+        """Bring the files of a skill to this disk if they are kept elsewhere, as a server of a team does."""
 
     def _require_not_changed(self, name: str) -> None:
         """Raise SkillChanged if a name that nobody finds is that of an installed skill whose files were changed."""
@@ -322,9 +418,14 @@ class Shelf:
         if self.remote is not None and (remote := self._remote_skill(uri)) is not None:
             self._require_allowed(remote)
             return self.remote.read(uri, remote, self.profile, limit, approved=True)
+
+        def installed(skill: CatalogSkill) -> "LockedFiles | None":
+            self.make_ready(skill)
+            return self._installed_files(skill)
+
         try:
             skill, resource = read_resource(
-                uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=self._installed_files
+                uri, catalog.skills, self.profile, limit=limit, catalog=catalog, locked=installed
             )
         except SkillNotFound as error:
             self._require_not_changed(error.name)
@@ -432,13 +533,15 @@ def open_shelf(
     trust: Trust = "all",
     scorer: "Scorer | None" = None,
     sources: "Sequence[Source]" = (),
+    learn: bool | None = False,
 ) -> Shelf:
     """Open the shelf of a working directory. Nothing is read from the roots before the catalog is used.
 
     `home` and `env` replace the home folder and the environment; `config`, a file or a mapping with the same
     keys, replaces both configuration files. `use_cache=False` ignores the cache and keeps no search index. `trust`
     decides whose skills are visible to a model: `all`, `ask` (those of trusted folders) or `user`. `scorer` adds its
-    scores to every search.
+    scores to every search, in place of the one that the user's configuration may name. `learn` ranks by the history of
+    use and adds to it: True unless the user's file says `search.learn = false`, None only if it says `true`.
 
     `sources` add skills that are not on this disk, with the scope `remote`. They are asked what they offer now and by
     `refresh`, and for a file when it is used. No `trust` covers them: a model is told of such a skill once the user
@@ -456,7 +559,8 @@ def open_shelf(
     if settings.odd_allow and chosen.rule_names == "kebab-case":
         raise ConfigurationError(settings.odd_allow[0])
     remote = _remote_skills(sources, environment, chosen) if sources else None
-    return Shelf(environment, chosen, settings, trust, use_cache=use_cache, scorer=scorer, remote=remote)
+    learns = settings.learn is True if learn is None else learn and settings.learn is not False
+    return Shelf(environment, chosen, settings, trust, use_cache=use_cache, scorer=scorer, remote=remote, learn=learns)
 
 
 def _remote_skills(sources: "Sequence[Source]", environment: Environment, profile: Profile) -> "RemoteSkills":
@@ -499,6 +603,11 @@ def replay(
     if not kept:
         against = "disk"
     return replay_journal(path, Shelf, cwd=cwd, home=home, env=env, config=config, trust=trust, against=against)
+
+
+def _may_be_learned(skill: CatalogSkill) -> bool:
+    """Return whether the use of a skill counts: it is trusted, and has a place on this disk."""
+    return skill.trusted and skill.scope != "remote"
 
 
 def _is_count(text: str) -> bool:

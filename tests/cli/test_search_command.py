@@ -47,6 +47,18 @@ def test_a_pipe_gets_one_line_for_each_skill(machine: Machine) -> None:
     )
 
 
+def test_a_pipe_is_told_of_copies_and_of_results_that_do_not_clearly_fit(machine: Machine) -> None:
+    for name in ("fence-a", "fence-b", "fence-c"):
+        put(machine, name, "Paint wooden fences.")
+    put(machine, "baker", "Bakes bread in an oven.")
+
+    copies = machine.run("search", "paint wooden fences")
+    weak = machine.run("search", "which train leaves for the wooden lake tomorrow evening")
+
+    assert copies.stdout.splitlines()[1].endswith("Paint wooden fences. (and 2 copies)")
+    assert (weak.returncode, weak.stderr) == (0, "skillshelf: no skill clearly fits; these are the closest\n")
+
+
 def test_a_program_gets_the_contract(machine: Machine) -> None:
     put(machine, "release-notes", "Draft release notes.")
 
@@ -173,7 +185,7 @@ def test_wrong_usage_says_what_is_right(machine: Machine, words: list[str], said
 
 def test_more_than_the_most_is_cut_and_said(machine: Machine) -> None:
     for number in range(52):
-        put(machine, f"skill-{number}", "Paints fences.")
+        put(machine, f"paints-{number}", "Paints fences.", f"# {number}")
 
     done = machine.run("search", "paints", "--limit", "99")
 

@@ -24,6 +24,7 @@ from skillshelf.hosts.link_records import RECORDS_VERSION
 from skillshelf.install.generation import GENERATION_VERSION
 from skillshelf.install.staged_change import PENDING_VERSION
 from skillshelf.search.index import FORMAT
+from skillshelf.search.vector_cache import VECTOR_FORMAT
 
 VERSIONS = {row.name: row.version for row in KEPT_FILES}
 
@@ -34,6 +35,7 @@ def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["record of links"] == RECORDS_VERSION
     assert VERSIONS["chat history"] == HISTORY_VERSION
     assert VERSIONS["cache"] == CACHE_FORMAT
+    assert VERSIONS["embeddings"] == VECTOR_FORMAT
     assert VERSIONS["packed catalogs"] == PACKED_FORMAT
     assert VERSIONS["search index"] == FORMAT
     assert VERSIONS["store"] == STORE_VERSION
@@ -44,7 +46,7 @@ def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
 
 def test_a_file_that_cannot_be_made_again_is_migrated_and_never_only_made_again() -> None:
     assert {row.name for row in KEPT_FILES if row.when_older == "made again"} == {
-        *("cache", "packed catalogs", "search index")
+        *("cache", "embeddings", "packed catalogs", "search index")
     }
 
 
@@ -54,6 +56,7 @@ def test_a_file_that_cannot_be_made_again_is_migrated_and_never_only_made_again(
         ("cache", "packed/notes.txt"),
         ("cache", "search/x/seal"),
         ("cache", "skills.sqlite3.bak"),
+        ("cache", "embeddings.sqlite3.bak"),
         ("cache", f"search/{'a' * 24}/index/deep/file"),
         ("state", "notes"),
         ("config", "config.toml.orig"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from skillshelf.core.worker_thread import Caller, run_in_thread
+from skillshelf.core.worker_thread import CallerThread, run_in_thread
 
 
 class Interrupted(Exception):
@@ -29,12 +29,12 @@ def interrupts() -> Iterator[None]:
     signal.signal(signal.SIGUSR1, before)
 
 
-def wait_until_left(caller: Caller[int]) -> None:
+def wait_until_left(caller: CallerThread[int]) -> None:
     assert select.select([caller], [], [], 20)[0]
 
 
 def test_what_the_function_returns_or_raises_comes_to_its_caller() -> None:
-    def fail(caller: Caller[int]) -> None:
+    def fail(caller: CallerThread[int]) -> None:
         raise ValueError("its own")
 
     assert run_in_thread(lambda caller: threading.current_thread() is not threading.main_thread(), print)
@@ -45,7 +45,7 @@ def test_what_the_function_returns_or_raises_comes_to_its_caller() -> None:
 def test_items_are_received_in_order_by_the_thread_of_the_caller() -> None:
     received: list[tuple[int, int]] = []
 
-    def count(caller: Caller[int]) -> str:
+    def count(caller: CallerThread[int]) -> str:
         for number in range(5000):
             caller.send(number)
         return "done"
@@ -57,7 +57,7 @@ def test_items_are_received_in_order_by_the_thread_of_the_caller() -> None:
 def test_a_receiver_that_fails_ends_the_function_first() -> None:
     ended: list[str] = []
 
-    def function(caller: Caller[int]) -> None:
+    def function(caller: CallerThread[int]) -> None:
         caller.send(1)
         wait_until_left(caller)
         caller.send(2)
@@ -75,7 +75,7 @@ def test_a_receiver_that_fails_ends_the_function_first() -> None:
 def test_signals_reach_the_caller_and_never_the_function() -> None:
     ended: list[str] = []
 
-    def function(caller: Caller[int]) -> None:
+    def function(caller: CallerThread[int]) -> None:
         os.kill(os.getpid(), signal.SIGUSR1)
         wait_until_left(caller)
         for _ in range(20):

@@ -38,7 +38,7 @@ def names(report: SearchReport) -> list[str]:
 @pytest.mark.parametrize("profile", ["standard", "codelia"])
 def test_a_path_comes_before_a_name_before_a_prefix_before_shared_words(machine: Machine, profile: str) -> None:
     put(machine, "release", "Nothing to see.")
-    put(machine, "release-notes", "Nothing to see.")
+    put(machine, "release-notes", "Nothing to see either.")
     put(machine, "changelog", "Writes what a release changed.")
     put(machine, "releasx", "Shares all letters but the last.")
     elsewhere = machine.repo / ".agents" / "skills"
@@ -82,7 +82,7 @@ def test_equal_scores_are_ordered_by_scope_and_then_by_path(machine: Machine, pr
     text = "---\nname: repo-omega\ndescription: Paints fences.\n---\n\n"
     write_skill(machine.repo / ".agents/skills", "repo-omega", text, folder="above/repo-omega")
 
-    order = names(machine.shelf(profile).search("paints fences, fence painting"))
+    order = names(machine.shelf(profile).search("paints fences, fence painting", every=True))
 
     assert order == ["fence-painting", "repo-omega", "repo-alpha", "repo-beta", "user-alpha", "user-beta"]
 
@@ -121,7 +121,7 @@ def test_words_in_a_description_count_more_than_words_in_a_body(machine: Machine
 
 def test_a_query_that_covers_a_name_prefers_it(machine: Machine) -> None:
     put(machine, "pdf-forms-signing-service", "Handles PDF forms.")
-    put(machine, "pdf-forms", "Handles PDF forms.")
+    put(machine, "pdf-forms", "Handles PDF forms.", "# Forms")
 
     assert names(machine.shelf().search("fill my pdf forms")) == ["pdf-forms", "pdf-forms-signing-service"]
 
@@ -216,21 +216,23 @@ def test_a_blank_query_is_an_empty_answer(machine: Machine, profile: str, query:
 
     result = shelf.session().call("skill_search", {"query": query})
 
-    assert shelf.search(query) == SearchReport(query, 0, False, ())
-    assert (result.ok, result.data) == (True, {"query": query, "count": 0, "truncated": False, "results": []})
+    assert shelf.search(query) == SearchReport(query, 0, False, (), weak=True)
+    empty = {"query": query, "count": 0, "truncated": False, "confidence": 0.0, "weak": True, "notes": []}
+    assert (result.ok, result.data) == (True, {**empty, "results": []})
 
 
-def test_a_query_of_a_megabyte_is_cut_and_says_so(machine: Machine) -> None:
+@pytest.mark.parametrize("query", ["paint " + "x" * 1_000_000, "x" * 1_000_000 + " paint"])
+def test_of_a_query_of_a_megabyte_beginning_and_end_are_searched_for(machine: Machine, query: str) -> None:
     put(machine, "alpha", "Paints fences.")
-    query = "paint " + "x" * 1_000_000
 
     report = machine.shelf().search(query)
     result = machine.shelf().session().call("skill_search", {"query": query})
 
     assert names(report) == ["alpha"]
     assert report.query == query[:QUERY_CHARS] + "…"
-    assert report.notes[0] == "the query was cut to its first 8192 characters"
-    assert "(the query was cut to its first 8192 characters)" in result.text
+    said = "the query has 1,000,006 characters; its first and last 4,096 were searched for"
+    assert report.notes[0] == said
+    assert f"({said})" in result.text
 
 
 @pytest.mark.parametrize("query", ["\0", "\ud800", "🧾", "([{", "/", "..", "~", "a\nb", '"', "AND OR NOT", "*"])
@@ -243,7 +245,7 @@ def test_any_text_can_be_looked_for(machine: Machine, query: str) -> None:
 @pytest.mark.req("C-99", "C-100")
 def test_eight_are_given_unless_asked_and_never_more_than_fifty(machine: Machine) -> None:
     for number in range(60):
-        put(machine, f"skill-{number:02d}", "Paints fences.")
+        put(machine, f"paint-{number:02d}", "Paints fences.", f"# {number}")
     shelf = machine.shelf()
 
     assert [shelf.search("paint", limit=limit).count for limit in (None, 3, 50, 60, 10**9)] == [8, 3, 50, 50, 50]
@@ -255,7 +257,7 @@ def test_eight_are_given_unless_asked_and_never_more_than_fifty(machine: Machine
 @pytest.mark.parametrize("count", [3, 4])
 def test_an_answer_says_whether_there_were_more(machine: Machine, count: int) -> None:
     for number in range(count):
-        put(machine, f"skill-{number}", "Paints fences.")
+        put(machine, f"paint-{number}", "Paints fences.", f"# {number}")
 
     report = machine.shelf().search("paint", limit=3)
 
@@ -316,15 +318,15 @@ def test_skills_hidden_from_models_are_missing_and_the_others_keep_their_scores(
         more = "disable-model-invocation: true\n" if name == "gamma" else ""
         put(machine, name, f"Paints fences, {name} first.", where="home", more=more)
     put(machine, "epsilon", "Paints fences.")
-    before = {result.skill.name: result.score for result in machine.shelf().search("paint fences").results}
+    before = {result.skill.name: result.score for result in machine.shelf().search("paint fences", every=True).results}
 
     config = {
         "skills": {"disabled": ["alpha"]},
         "permissions": {"deny": [{"tool": "skill_load", "skill_name": "beta"}]},
     }
     shelf = machine.shelf(config=config, trust="ask")
-    seen = shelf.search("paint fences", model=True)
-    person = shelf.search("paint fences")
+    seen = shelf.search("paint fences", model=True, every=True)
+    person = shelf.search("paint fences", every=True)
 
     assert {result.skill.name: result.score for result in seen.results} == {"delta": before["delta"]}
     assert {result.skill.name: result.score for result in person.results} == before
@@ -393,6 +395,20 @@ def test_a_scorer_that_fails_costs_its_opinion_and_not_the_answer(
     assert report.notes == (f"ranked by words alone, since the second scorer failed: {said}",)
     assert report.results == machine.shelf().search("paint").results
     assert machine.shelf(scorer=Failing()).session().call("skill_search", {"query": "paint"}).ok
+
+
+def test_the_error_of_a_scorer_is_one_short_line_of_text(machine: Machine) -> None:
+    put(machine, "alpha", "Paints fences.")
+
+    class Failing:
+        def score(self, query: str, skills: Sequence[CatalogSkill]) -> Any:
+            raise RuntimeError("first\nsecond\x1b[31m" + "x" * 100_000)
+
+    (note,) = machine.shelf().search("paint", scorer=Failing()).notes
+
+    assert "RuntimeError: first second [31mxxx" in note
+    assert note.isprintable()
+    assert len(note) < 400
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,10 @@ def test_the_absence_of_hidden_skills_leaves_the_others_in_their_order(
         for number, words in enumerate(texts):
             put(skills_of(machine), f"skill-{number}", words)
         disabled = [f"skill-{number}" for number in hidden]
-        everything = machine.shelf(use_cache=False).search(query, limit=50).results
+        everything = machine.shelf(use_cache=False).search(query, limit=50, every=True).results
 
         report = machine.shelf(use_cache=False, config={"skills": {"disabled": disabled}}).search(
-            query, limit=50, model=True
+            query, limit=50, model=True, every=True
         )
 
         kept = [(r.skill.name, r.score) for r in everything if r.skill.name not in disabled]
@@ -137,7 +137,7 @@ def test_more_equal_skills_than_are_looked_at_first_are_cut_by_path(machine: Mac
         put(skills_of(machine), f"skill-{number:03d}", ["deploy", "now"])
 
     for shelf in (machine.shelf(), machine.shelf(use_cache=False)):
-        assert [r.skill.name for r in shelf.search("deploy", limit=3).results] == [
+        assert [r.skill.name for r in shelf.search("deploy", limit=3, every=True).results] == [
             "skill-000",
             "skill-001",
             "skill-002",
@@ -279,7 +279,7 @@ def test_a_skill_that_the_machine_failed_to_read_is_read_at_the_next_look(
         patched.setattr(index, "_body", failing)
         notes = machine.shelf().search("deploy release").notes
 
-    assert notes == ("6 skills could not be read, and are found by name and description alone",)
+    assert notes == ("the text of 6 skills could not be read; name and description are searched",)
     assert answers(machine.shelf()) == fresh(machine)
 
 

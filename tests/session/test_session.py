@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -371,3 +372,31 @@ def test_every_failure_of_a_session_is_one_that_a_caller_can_catch(machine: Mach
     for use in (session.activate, session.recall, session.load, lambda name: session.child([name])):
         with pytest.raises(SkillError):
             use("absent")
+
+
+def test_sessions_of_one_shelf_record_its_catalog_alike_and_each_its_own_rules(machine: Machine) -> None:
+    for name in ("web-css", "web-html"):
+        write_skill(machine.home / ".agents/skills", name)
+    shelf = machine.shelf()
+
+    def recorded(policy: dict[str, Any] | None = None) -> dict[str, Any]:
+        path = machine.base / "journal.jsonl"
+        path.unlink(missing_ok=True)
+        with shelf.session(policy, journal=path):
+            pass
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        (found,) = (line for line in lines if line["type"] == "skill_catalog_updated")
+        return {name: found.get(name) for name in ("count", "digest", "listing", "listed")}
+
+    first = recorded()
+    assert recorded() == first
+    assert recorded({"deny": [{"tool": "skill_load", "skill_name": "web-css"}]})["digest"] != first["digest"]
+    assert recorded() == first
+    write_skill(machine.home / ".agents/skills", "web-js")
+    shelf.refresh()
+    changed = recorded()
+    assert (changed["count"], changed["digest"] != first["digest"], changed["listing"] != first["listing"]) == (
+        3,
+        True,
+        True,
+    )

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from skillshelf import __version__
@@ -20,7 +20,10 @@ from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM, CACHE_ROWS, CACHE_WAIT_SECONDS, SETTLED_NS
 from skillshelf.core.values import CacheEntry, Root, Stamp
 
-__all__ = ["CACHE_FORMAT", "FILE_NAME", "Cache", "cache_damage"]
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["CACHE_FORMAT", "FILE_NAME", "Cache", "cache_damage", "connect", "database_damage"]
 
 FILE_NAME = "skills.sqlite3"
 
@@ -84,7 +87,7 @@ class Cache:
         import sqlite3
 
         try:
-            connection = _connect(path, "ro")
+            connection = connect(path, "ro")
             try:
                 query = "SELECT data FROM roots WHERE root = ? AND reading = ?"
                 row = connection.execute(query, (root, reading)).fetchone()
@@ -115,7 +118,7 @@ class Cache:
             remove(path)
 
     def _write(self, path: str, row: tuple[str, str, int, bytes]) -> None:
-        connection = _connect(path, "rwc")
+        connection = connect(path, "rwc")
         try:
             # Damage by a power failure is detected and repaired; waiting for the disk would cost more.
             connection.execute("PRAGMA synchronous = OFF")
@@ -134,15 +137,20 @@ class Cache:
 
 def cache_damage(path: str) -> str | None:
     """Return what is wrong with a cache file, or None if it can be used."""
+    return database_damage(path, "SELECT root, reading, written, data FROM roots LIMIT 1")
+
+
+def database_damage(path: str, query: str) -> str | None:
+    """Return what is wrong with a database of the cache folder that must answer a query, or None."""
     import sqlite3
 
     if not files.is_own_file(path):
         return "it is not a file of yours that only you can write, so it is not used"
     try:
-        connection = _connect(path, "ro")
+        connection = connect(path, "ro")
         try:
             problem = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-            connection.execute("SELECT root, reading, written, data FROM roots LIMIT 1").fetchone()
+            connection.execute(query).fetchone()
         finally:
             connection.close()
     except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -150,11 +158,12 @@ def cache_damage(path: str) -> str | None:
     return None if problem == "ok" else f"it is damaged: {problem}"
 
 
-def _connect(path: str, mode: str) -> Any:
+def connect(path: str, mode: Literal["ro", "rwc"], *, seconds: float = CACHE_WAIT_SECONDS) -> "sqlite3.Connection":
+    """Open a database in the cache folder; wait some seconds for another process that writes it."""
     import sqlite3
 
     escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{escaped}?mode={mode}", uri=True, timeout=CACHE_WAIT_SECONDS)
+    return sqlite3.connect(f"file:{escaped}?mode={mode}", uri=True, timeout=seconds)
 
 
 def _key(root: Root) -> str:

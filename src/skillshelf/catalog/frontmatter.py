@@ -59,13 +59,14 @@ class YamlProblem(Exception):
 
 
 class _Conversion(NamedTuple):
-    """The text that is converted, and the number of keys so far."""
+    """The text that is converted, the number of keys so far, and how many there may be."""
 
     text: str
     keys: list[int]
+    most: int
 
 
-def load_yaml(text: str) -> Any:
+def load_yaml(text: str, *, most_keys: int = FRONTMATTER_KEYS) -> Any:
     """Return the value of a YAML text: text, numbers, booleans, None, lists and maps with text keys."""
     if text.count("[") + text.count("{") > _BRACKETS:
         _refuse_deep_brackets(text)
@@ -74,9 +75,9 @@ def load_yaml(text: str) -> Any:
     value = _parse(text)
     if "!" in text and _TAG_START.search(text):
         _refuse_tags(text, value)
-    if type(value) is dict and (keys := _keys_of_plain(value)) is not None and keys <= FRONTMATTER_KEYS:
+    if type(value) is dict and (keys := _keys_of_plain(value)) is not None and keys <= most_keys:
         return value
-    return _plain(value, _twin(text), _Conversion(text, [0]), 1)
+    return _plain(value, _twin(text), _Conversion(text, [0], most_keys), 1)
 
 
 def load_untagged(text: str) -> Any:
@@ -332,8 +333,8 @@ def _plain_map(value: dict[Any, Any], twin: Any, state: _Conversion, depth: int)
     if depth > FRONTMATTER_DEPTH:
         raise YamlProblem("frontmatter-depth", _TOO_DEEP)
     state.keys[0] += len(value)
-    if state.keys[0] > FRONTMATTER_KEYS:
-        raise YamlProblem("frontmatter-keys", f"more than {FRONTMATTER_KEYS} keys")
+    if state.keys[0] > state.most:
+        raise YamlProblem("frontmatter-keys", f"more than {state.most} keys")
     # Keys may differ in the twin, but the order of the values is the same.
     twins = list(twin.values()) if type(twin) is dict and len(twin) == len(value) else [None] * len(value)
     plain: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body, parse, parse_options
 from skillshelf.catalog.packed import skills_at, skills_named
 from skillshelf.catalog.rules import check, placed
-from skillshelf.catalog.source import SOURCE_SCHEME
+from skillshelf.catalog.source import PUBLISHED_SCHEME, SOURCE_SCHEME
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
@@ -288,8 +288,8 @@ def _skill_file(path: str, cwd: str) -> str | None:
     """Return the absolute path of the SKILL.md that a path names; None if no file can have that path."""
     if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
         return None
-    # An address of a live source is no path on a disk.
-    wanted = path if path.startswith(SOURCE_SCHEME) else os.path.normpath(os.path.join(cwd, path))
+    # An address of a live source or of a release is no path on a disk.
+    wanted = path if path.startswith((SOURCE_SCHEME, PUBLISHED_SCHEME)) else os.path.normpath(os.path.join(cwd, path))
     return wanted if os.path.basename(wanted) == SKILL_FILE else os.path.join(wanted, SKILL_FILE)
 
 
@@ -611,7 +611,7 @@ def loaded_from(
         has_scripts=has[0],
         has_references=has[1],
         has_assets=has[2],
-        warnings=() if is_remote or (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
+        warnings=() if not skill.mtime_ns or (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
         frontmatter=fields,
         mtime_ns=mtime_ns,
     )

@@ -211,6 +211,8 @@ class PackedSkills(_LazyRows[CatalogSkill]):
     def __getitem__(self, position: Any) -> Any:
         if not isinstance(position, int):
             return self.rows[position]
+        if (made := self._made.get(position)) is not None:
+            return made
         if not -self._count <= position < self._count:
             raise IndexError(position)
         return self._skill(position % self._count)

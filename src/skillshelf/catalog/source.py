@@ -8,6 +8,7 @@ from skillshelf.core.records import NamedTuple
 
 __all__ = [
     "NOWHERE",
+    "PUBLISHED_SCHEME",
     "SOURCE_SCHEME",
     "ExecutableFile",
     "InstallableSource",
@@ -22,6 +23,9 @@ __all__ = [
 
 SOURCE_SCHEME = "source://"
 """The beginning of the path of a skill that a live source offers: `source://LABEL/NAME/SKILL.md`."""
+
+PUBLISHED_SCHEME = "published://"
+"""The beginning of the path of a skill that was published to a team server: `published://NAME/SKILL.md`."""
 
 NOWHERE = "/dev/null/"
 """The beginning of the real path of such a skill: nothing can lie below a file, so no disk answers for a source."""

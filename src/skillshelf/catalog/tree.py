@@ -26,6 +26,7 @@ __all__ = [
     "TreeFile",
     "covered_entries",
     "folded_path",
+    "is_portable",
     "manifest_of",
     "name_problem",
     "parse_manifest",
@@ -128,7 +129,7 @@ def name_problem(paths: Iterable[str]) -> str | None:
     seen: dict[str, str] = {}
     folders: dict[str, str] = {}
     for path in paths:
-        if not _is_portable(path):
+        if not is_portable(path):
             return path
         folded = folded_path(path)
         above = folded.split("/")[:-1]
@@ -148,7 +149,8 @@ def folded_path(path: str) -> str:
     return unicodedata.normalize("NFKC", path).casefold()
 
 
-def _is_portable(path: str) -> bool:
+def is_portable(path: str) -> bool:
+    """Return whether a relative path names a file on every system."""
     try:
         size = len(path.encode("utf-8"))
     except UnicodeEncodeError:

@@ -1,49 +1,22 @@
 """Lay out search results: where the terms match, and which line of a text shows them best."""
 
+import os
 from collections.abc import Callable, Set
 
 from skillshelf.core.console import PathDisplay, Screen
 from skillshelf.core.text import fold, shorten, visible, width
 from skillshelf.core.values import CatalogSkill
-from skillshelf.search.query import SearchReport, SearchResult
+from skillshelf.search.query import SearchReport, SearchResult, excerpt, places, terms_in
 from skillshelf.search.rank import analyzer
 
-__all__ = ["excerpt", "nothing_found", "places", "search_view", "terms_in"]
-
-
-_LINES_SEARCHED = 5000
-
-
-def places(text: str, terms: Set[str]) -> list[tuple[int, int]]:
-    """Return the start and end of each match of the terms in a text."""
-    found: list[tuple[int, int]] = []
-    for word in analyzer().words(text):
-        if not terms.isdisjoint(word.terms):
-            # Overlapping pairs of characters, as in Chinese, are one match.
-            start = found.pop()[0] if found and found[-1][1] > word.start else word.start
-            found.append((start, word.end))
-    return found
-
-
-def terms_in(text: str, terms: Set[str]) -> frozenset[str]:
-    """Return the terms that occur in a text."""
-    return frozenset(term for word in analyzer().words(text) for term in word.terms if term in terms)
-
-
-def excerpt(body: str, terms: Set[str]) -> str:
-    """Return the first line of a body with the most terms, or an empty text if no line has one."""
-    best, most = "", 0
-    for line in body.splitlines()[:_LINES_SEARCHED]:
-        found = len(terms_in(line, terms))
-        if found > most:
-            best, most = line, found
-    return best.lstrip(" \t#*->|").rstrip(" \t|")
+__all__ = ["nothing_found", "search_view"]
 
 
 _NAME_CELLS = 40
 _DESCRIPTION_LINES = 2
 _INDENT = 4
 _NARROWEST = 30
+_COPIES_SHOWN = 4
 _IN_TEXT = "in its text: "
 
 
@@ -62,7 +35,7 @@ def search_view(
     if screen.columns is None:
         more = [[where.short(result.skill.dir)] if where else [] for result in report.results]
         whole = [
-            (*row, *folder, fold(result.skill.description))
+            (*row, *folder, fold(result.skill.description) + (f" ({result.and_copies})" if result.copies else ""))
             for row, folder, result in zip(rows, more, report.results, strict=True)
         ]
         heads = (*head, *(["FOLDER"] if where else []), "DESCRIPTION")
@@ -70,28 +43,47 @@ def search_view(
     terms = report.terms or frozenset(analyzer().query_terms(report.query))
     first, *lines = screen.table([head, *rows], ("dim", "bold", None, "dim", "dim"))
     blocks = [
-        "\n".join([line, *_folder_line(result, where), *_below(result, terms, screen, body_of)])
+        "\n".join([line, *_folder_line(result, where), *_below(result, terms, screen, body_of, where)])
         for line, result in zip(lines, report.results, strict=True)
     ]
     cut = [screen.paint(f"Showing the first {report.count}; use --limit N to see more.", "dim")]
-    return "\n".join([first, *blocks, *(["", *cut] if report.truncated else [])]) + "\n"
+    # A larger limit shows no more of what does not fit.
+    return "\n".join([first, *blocks, *(["", *cut] if report.truncated and not report.weak else [])]) + "\n"
 
 
 def _folder_line(result: SearchResult, where: PathDisplay | None) -> list[str]:
     return [" " * _INDENT + visible(f"in {where.short(result.skill.dir)}")] if where else []
 
 
-def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Callable[[CatalogSkill], str]) -> list[str]:
+def _below(
+    result: SearchResult,
+    terms: Set[str],
+    screen: Screen,
+    body_of: Callable[[CatalogSkill], str],
+    where: PathDisplay | None,
+) -> list[str]:
     description = visible(fold(result.skill.description))
     room = max(_NARROWEST, (screen.columns or 80) - _INDENT)
     texts = _wrapped(description, room)
     missing = terms - terms_in(" ".join([result.skill.name, *texts]), terms)
     if missing and (line := excerpt(f"{description}\n{body_of(result.skill)}", missing)):
         texts.append(_IN_TEXT + _around(visible(fold(line)), missing, room - len(_IN_TEXT)))
+    # The first says which words matched, which are highlighted here.
+    texts += [shorten(visible(fold(why)), room) for why in result.why[1:]]
+    if result.copies:
+        texts.append(shorten(_about_copies(result, where), room))
     if result.skill.hidden:
         by = f" ({visible(result.skill.hidden_by)})" if result.skill.hidden_by else ""
         texts.append(f"hidden from models: {result.skill.hidden}{by}")
     return [" " * _INDENT + _marked(text, terms, screen) for text in texts]
+
+
+def _about_copies(result: SearchResult, where: PathDisplay | None) -> str:
+    """Return the number of copies of a result, and where they lie if that is asked."""
+    folders = [os.path.dirname(path) for path in result.copies] if where else []
+    shown = [where.short(folder) for folder in folders[:_COPIES_SHOWN]] if where else []
+    rest = ", …" if len(folders) > len(shown) else ""
+    return visible(result.and_copies + (f": {', '.join(shown)}{rest}" if shown else ""))
 
 
 def _around(line: str, terms: Set[str], cells: int) -> str:

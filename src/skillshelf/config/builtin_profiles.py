@@ -44,6 +44,11 @@ _STANDARD = Profile(
     fields=(*Profile._field_defaults["fields"], *_CLAUDE_FIELDS),
     rules=severities({}),
     tools=("skill_search", "skill_load", "skill_read", "skill_run"),
+    configured_scorer="counts",
+    search_prefix="word",
+    search_copies="collapse",
+    search_weak="few",
+    search_prior="use",
     load_by=("name", "path"),
     arguments="substitute",
     mentions="dollar",
@@ -59,6 +64,8 @@ _STRICT = _STANDARD._replace(
     rules=severities(
         {**_SPECIFICATION, "metadata-values": "warn", "allowed-tools-list": "reject", "unknown-field": "warn"}
     ),
+    configured_scorer="ignored",
+    search_prior="none",
 )
 
 _CODELIA = Profile(
@@ -177,6 +184,11 @@ _RIP = _STANDARD._replace(
     root_file="skill",
     rules={**_STRICT.rules, "unknown-field": "off"},
     tools=("skill_load", "skill_read", "skill_run"),
+    configured_scorer="ignored",
+    search_prefix="flat",
+    search_copies="keep",
+    search_weak="keep",
+    search_prior="none",
     load_by=("name",),
     loaded_text="file",
     arguments="append",

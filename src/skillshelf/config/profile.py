@@ -87,6 +87,10 @@ Ranking = Literal["relevance", "overlap"]
 """The ranking of skills that match by words alone; `search.query` has one function for each."""
 
 
+PrefixMatch = Literal["flat", "word"]
+"""The names that begin with a query: all of them, before every match by words; or those in which a word ends there."""
+
+
 Switch = Literal[
     "enable_codex_user", "enable_claude_user", "enable_claude_project", "enable_pi_user", "enable_pi_project", "any"
 ]
@@ -314,7 +318,12 @@ class Profile(NamedTuple):
     # Tools and loads
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"
+    configured_scorer: Literal["counts", "ignored"] = "ignored"
+    search_prefix: PrefixMatch = "flat"
+    search_copies: Literal["keep", "collapse"] = "keep"
+    search_weak: Literal["keep", "few"] = "keep"
     search_form: SearchForm = "numbered"
+    search_prior: Literal["use", "none"] = "none"
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
     load_form: LoadForm = "skill-content"
     loaded_text: Literal["body", "file"] = "body"

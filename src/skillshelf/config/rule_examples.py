@@ -166,6 +166,11 @@ EXAMPLES: dict[str, RuleExample] = {
         "description: 'Fills in forms when asked to. Use for issue #12 and #13 # and every one that comes after'",
     ),
     "description-vague": RuleExample("description: Helps with forms.", _DESCRIPTION),
+    "description-collision": RuleExample(
+        "pdf-forms and form-filler both say: Fills in PDF forms from a table. Use when the user has a form.",
+        "form-filler says: Fills in web forms in a browser. Use when the user names a page with a form.",
+        "place",
+    ),
     "description-when": RuleExample(
         "description: Fills in PDF forms with the values of a table.",
         _DESCRIPTION,

@@ -493,6 +493,12 @@ RULES: dict[str, Rule] = {
         "A model selects among dozens of skills by this text; fewer than six words rarely distinguish them.",
         "Say what the skill does and produces, and when to use it, in words that users type.",
     ),
+    "description-collision": Rule(
+        "warn",
+        "The description says nearly the same as that of another skill that is checked.",
+        "A model chooses by descriptions; of two that share nearly all their words it takes either, or the wrong one.",
+        "Say in both what only this skill does, or make one skill of the two; `skillshelf eval` shows the words.",
+    ),
     "description-when": Rule(
         "info",
         "The description does not say when to use the skill.",

@@ -17,7 +17,7 @@ from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import did_you_mean, fold, near, shorten, trust_command
 from skillshelf.core.values import Diagnostic, Wall
-from skillshelf.errors import ConfigurationError
+from skillshelf.errors import ConfigurationError, SourceRefused
 
 __all__ = [
     "CONFIG_VERSION",
@@ -25,6 +25,7 @@ __all__ = [
     "SWITCHES",
     "CheckLevel",
     "CheckSeverity",
+    "JournalContent",
     "McpServer",
     "OnOff",
     "Settings",
@@ -40,6 +41,7 @@ __all__ = [
 
 Trust = Literal["all", "ask", "user"]
 OnOff = Literal["on", "off"]
+JournalContent = Literal["full", "digest"]
 CheckLevel = Literal["error", "warning", "info"]
 CheckSeverity = Literal["error", "warning", "info", "off"]
 SWITCHES = tuple(switch for switch in get_args(Switch) if switch != "any")
@@ -107,6 +109,7 @@ class Settings(NamedTuple):
     max_chars: int = 12000
     default_limit: int = 8
     max_limit: int = 50
+    learn: bool | None = None
     allow: tuple[PermissionRule, ...] = ()
     deny: tuple[PermissionRule, ...] = ()
     grant_from_skills: tuple[str, ...] = ()
@@ -118,9 +121,16 @@ class Settings(NamedTuple):
     run_require: tuple[Wall, ...] = ()
     trusted_folders: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    scorer_url: str | None = None
+    scorer_model: str | None = None
+    scorer_key_variable: str | None = None
+    scorer_english_only: bool = False
     journal_max_bytes: int | None = None
     journal_max_age_days: int | None = None
     journal_keep: int | None = None
+    journal_push: str | None = None
+    journal_content: JournalContent = "full"
+    journal_token_file: str | None = None
     profiles: Mapping[str, Profile] = {}
     mcp_servers: Mapping[str, McpServer] = {}
     warnings: tuple[Diagnostic, ...] = ()
@@ -365,7 +375,7 @@ def _parse_toml(path: str, data: bytes) -> _File:
 
 # Keys ---------------------------------------------------------------------------------------------
 
-_TEXT, _FLAG, _COUNT, _TEXTS, _RULES, _ON_OFF, _WALLS, _LEVEL = (
+_TEXT, _FLAG, _COUNT, _TEXTS, _RULES, _ON_OFF, _WALLS, _LEVEL, _CONTENT = (
     "text",
     "true or false",
     "a whole number of at least 1",
@@ -374,6 +384,7 @@ _TEXT, _FLAG, _COUNT, _TEXTS, _RULES, _ON_OFF, _WALLS, _LEVEL = (
     "on or off",
     "a list of parts of the sandbox",
     "error, warning or info",
+    "full or digest",
 )
 _TYPES: Mapping[str, Any] = {
     _TEXT: str,
@@ -383,6 +394,7 @@ _TYPES: Mapping[str, Any] = {
     _ON_OFF: OnOff,
     _WALLS: list[Wall],
     _LEVEL: CheckLevel,
+    _CONTENT: JournalContent,
 }
 _LISTS = (_TEXTS, _RULES, _WALLS)
 
@@ -400,6 +412,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "skills.initial.max_chars": ("max_chars", _COUNT),
     "skills.search.default_limit": ("default_limit", _COUNT),
     "skills.search.max_limit": ("max_limit", _COUNT),
+    "search.learn": ("learn", _FLAG),
     **{f"skills.sources.{switch}": (switch, _FLAG) for switch in SWITCHES},
     "permissions.allow": ("allow", _RULES),
     "permissions.deny": ("deny", _RULES),
@@ -412,9 +425,16 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "permissions.run.require": ("run_require", _WALLS),
     "trust.folders": ("trusted_folders", _TEXTS),
     "hosts": ("hosts", _TEXTS),
+    "search.scorer.url": ("scorer_url", _TEXT),
+    "search.scorer.model": ("scorer_model", _TEXT),
+    "search.scorer.key_variable": ("scorer_key_variable", _TEXT),
+    "search.scorer.english_only": ("scorer_english_only", _FLAG),
     "journal.max_bytes": ("journal_max_bytes", _COUNT),
     "journal.max_age_days": ("journal_max_age_days", _COUNT),
     "journal.keep": ("journal_keep", _COUNT),
+    "journal.push": ("journal_push", _TEXT),
+    "journal.content": ("journal_content", _CONTENT),
+    "journal.token_file": ("journal_token_file", _TEXT),
     "check.select": ("check_select", _TEXTS),
     "check.ignore": ("check_ignore", _TEXTS),
     "check.severity": ("check_severity", _LEVEL),
@@ -441,7 +461,7 @@ _SPELLINGS = {
 _OF_A_STRANGER = ("permissions.deny", "skills.ignored", "skills.disabled")
 """The keys that count in the file of an untrusted project, for its own skills."""
 
-_USER_ONLY = ("trust", "hosts", "journal", "mcp")
+_USER_ONLY = ("trust", "hosts", "search", "journal", "mcp")
 """The keys and tables that count in the user's own file only."""
 
 _INSTALL = "install"
@@ -490,6 +510,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
         raise _wrong(file, "profile", f"names an unknown profile {name!r}{hint}")
     warnings += _settle_rules(changes, said, settings, file, owner)
     warnings += _settle_folders(changes, file, environment)
+    _require_whole_scorer(changes, file)
     if owner == "user":
         changes |= {"own_check_ignore": said.get("check_ignore", ()), "own_check_rules": rules}
     return settings._replace(
@@ -586,7 +607,11 @@ def _said(file: _File, key: str, value: Any, environment: Environment) -> tuple[
         raise _wrong(file, key, "is not a key of skillshelf" + _did_you_mean(key))
     setting, kind = KEYS[key]
     checked = _checked(file, key, value, kind)
-    if setting == "check_baseline":
+    if setting.startswith("scorer_") and isinstance(checked, str):
+        _require_scorer_text(file, key, setting, checked)
+    if setting == "journal_push":
+        _require_server(file, key, checked)
+    if setting in ("check_baseline", "journal_token_file"):
         if not checked or "\0" in checked:
             raise _wrong(file, key, "must be the path of a file")
         return setting, expand(checked, environment, base=os.path.dirname(file.path))
@@ -657,6 +682,35 @@ def _settle_folders(changes: dict[str, Any], file: _File, environment: Environme
         yield Diagnostic(file.path, "config-untrusted", message, _line_of(file, "trust.folders"))
     if real_folders or "trusted_folders" in changes:
         changes["trusted_folders"] = tuple(real_folders)
+
+
+def _require_scorer_text(file: _File, key: str, setting: str, text: str) -> None:
+    """Raise ConfigurationError for an address or a name that no server of embeddings can have."""
+    if setting == "scorer_key_variable" and not _VARIABLE.match(text):
+        raise _wrong(file, key, "must be the name of an environment variable, not the key itself")
+    if setting != "scorer_url":
+        if not text or not text.isprintable():
+            raise _wrong(file, key, "must be the name of a model")
+        return
+    _require_server(file, key, text)
+
+
+def _require_server(file: _File, key: str, text: str) -> None:
+    """Raise ConfigurationError for an address that no request is sent to."""
+    from skillshelf.core.http_client import is_loopback_name, origin_of
+
+    try:
+        origin = origin_of(text)
+    except SourceRefused as error:
+        raise _wrong(file, key, f"cannot be used: {error.reason}") from None
+    if origin.scheme == "http" and not is_loopback_name(origin.host):
+        raise _wrong(file, key, "must begin with https: plain http goes to this machine alone")
+
+
+def _require_whole_scorer(changes: Mapping[str, Any], file: _File) -> None:
+    named = [setting for setting in changes if setting.startswith("scorer_")]
+    if named and not {"scorer_url", "scorer_model"} <= set(named):
+        raise _wrong(file, "search.scorer", "must have both a `url` and a `model`")
 
 
 def _odd_names(file: _File, rules: Sequence[PermissionRule]) -> Iterator[str]:

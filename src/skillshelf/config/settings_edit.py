@@ -9,7 +9,7 @@ from skillshelf.core.environment import Environment, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.errors import ConfigurationError, SkillError
 
-__all__ = ["add_rule", "change_list", "listed", "set_list"]
+__all__ = ["add_rule", "change_list", "listed", "set_flag", "set_list"]
 
 
 def listed(environment: Environment, table: str, key: str) -> list[str]:
@@ -71,6 +71,25 @@ def set_list(environment: Environment, key: str, texts: Sequence[str], *, dry_ru
     except OSError as error:
         raise _not_written(path, error) from None
     return path, True
+
+
+def set_flag(environment: Environment, table: str, key: str, *, value: bool) -> str:
+    """Set `table.key` in the user's file to true or false; return the file."""
+    import tomlkit
+
+    path = _path(environment)
+    try:
+        with locked(path):
+            document = _document(path)
+            if table not in document:
+                document[table] = tomlkit.table()
+            if not hasattr(document[table], "get"):
+                raise ConfigurationError(f"`{table}` in the user's configuration is not a table")
+            document[table][key] = value
+            replace_file(path, document.as_string().encode("utf-8"))
+    except OSError as error:
+        raise _not_written(path, error) from None
+    return path
 
 
 def _is_set(document: Any, key: str, texts: Sequence[str]) -> bool:

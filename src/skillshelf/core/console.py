@@ -17,6 +17,7 @@ __all__ = [
     "Style",
     "as_json",
     "ask",
+    "ask_within",
     "can_ask",
     "divert",
     "exit_on_signals",
@@ -184,6 +185,18 @@ def ask(question: str) -> bool:
     sys.stderr.write(question)
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def ask_within(question: str, seconds: float) -> bool | None:
+    """Ask a question that may stay open; return whether the answer was yes, or None if nobody answered in time."""
+    from select import select
+
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = sys.stdin.readline() if select([sys.stdin], [], [], seconds)[0] else ""
+    if not line:
+        sys.stderr.write("\n")
+    return line.strip().lower() in ("y", "yes") if line else None
 
 
 def exit_on_signals() -> None:

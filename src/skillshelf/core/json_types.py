@@ -18,6 +18,14 @@ __all__ = [
     "DigestForm",
     "DoctorCheckForm",
     "DoctorForm",
+    "EvalCollisionForm",
+    "EvalConfigurationForm",
+    "EvalForm",
+    "EvalModelForm",
+    "EvalOutputForm",
+    "EvalQueryForm",
+    "EvalRecallForm",
+    "EvalSkillForm",
     "FailureForm",
     "FileDiffForm",
     "FileReadForm",
@@ -40,6 +48,7 @@ __all__ = [
     "InventoryPlaceForm",
     "InventoryProblemForm",
     "InventorySkillForm",
+    "JournalPushForm",
     "LeftOverForm",
     "LinkActionForm",
     "LinkForm",
@@ -75,6 +84,7 @@ __all__ = [
     "SentForm",
     "ShadowedForm",
     "ShownForm",
+    "SiteForm",
     "SkillForm",
     "SkillUseForm",
     "StateForm",
@@ -83,12 +93,43 @@ __all__ = [
     "SyncForm",
     "SyncRefusedForm",
     "SyncUnchangedForm",
+    "TeamAlarmForm",
+    "TeamAlarmsForm",
+    "TeamCallerForm",
+    "TeamContentForm",
+    "TeamFileForm",
+    "TeamForgottenForm",
+    "TeamFoundForm",
+    "TeamJournalLineForm",
+    "TeamJournalLinesForm",
+    "TeamJournalSessionForm",
+    "TeamJournalSessionsForm",
+    "TeamMemberForm",
+    "TeamMigrationForm",
+    "TeamReceiptForm",
+    "TeamRetentionForm",
+    "TeamRevokedForm",
+    "TeamSearchForm",
+    "TeamSkillDetailForm",
+    "TeamSkillForm",
+    "TeamSkillsForm",
+    "TeamStreamForm",
+    "TeamStreamStateForm",
+    "TeamStreamsForm",
+    "TeamTenantForm",
+    "TeamTokenForm",
+    "TeamTokenRecordForm",
+    "TeamTokensForm",
+    "TeamUsageForm",
+    "TeamUseForm",
     "ToolForm",
     "ToolUseForm",
     "TreeDiffForm",
     "TrustForm",
     "TrustListForm",
     "UninstallForm",
+    "UseCountForm",
+    "UseHistoryForm",
     "VerifiedFileForm",
     "VerifiedSkillForm",
     "VerifyForm",
@@ -192,15 +233,41 @@ class SearchResultForm(TypedDict):
     score: float
     reason: Literal["exact_name", "exact_path", "prefix", "token_overlap"]
     skill: SkillForm
+    why: list[str]
+    copies: list[str]
 
 
 class SearchForm(TypedDict):
-    """The results of a search."""
+    """The results of a search; it is `weak` if none of them clearly fits, which `confidence` from 0 to 1 decides."""
 
     query: str
     count: int
     truncated: bool
+    confidence: float
+    weak: bool
+    notes: list[str]
     results: list[SearchResultForm]
+
+
+class UseCountForm(TypedDict):
+    """The loads of one skill after searches, and the time of the last one."""
+
+    path: str
+    loads: int
+    last: str
+
+
+class UseHistoryForm(TypedDict):
+    """The history of use: its file, whether `search.learn` is set, its rows, and the loads by skill."""
+
+    file: str
+    learn: bool | None
+    cleared: bool
+    rows: int
+    most_rows: int
+    removed: int
+    since: str | None
+    skills: list[UseCountForm]
 
 
 class ShownForm(TypedDict):
@@ -631,6 +698,13 @@ class LeftOverForm(TypedDict):
     path: str
     reason: str
     run: str
+
+
+class SiteForm(TypedDict):
+    """The folder that `site` wrote its pages to, and the number of files."""
+
+    folder: str
+    files: int
 
 
 class UninstallForm(TypedDict):
@@ -1099,13 +1173,14 @@ class RunForm(TypedDict):
 
 
 class DifferenceForm(TypedDict):
-    """The first difference between a replay and its journal."""
+    """The first difference between a replay and its journal, or a search whose prior was not kept."""
 
     line: int
     session: str
     detail: str
     recorded: dict[str, Any] | None
     repeated: dict[str, Any] | None
+    kind: Literal["event", "prior-missing"]
 
 
 class SentForm(TypedDict):
@@ -1163,3 +1238,395 @@ class ChatForm(TypedDict):
     cut: bool
     skills: list[str]
     journal: str | None
+
+
+class EvalModelForm(TypedDict):
+    """The runs of one query with a model: how often the skill was loaded, which were, and what went wrong.
+
+    `rate` is the share of the completed runs, null if none was; `loaded` counts the runs that loaded each skill.
+    """
+
+    runs: int
+    triggered: int
+    errors: int
+    rate: float | None
+    outcome: Literal["pass", "fail", "error"]
+    loaded: dict[str, int]
+    details: list[str]
+    journals: list[str]
+
+
+class EvalConfigurationForm(TypedDict):
+    """The runs of one task with the skill, or without it: the assertions of all runs, and what went wrong."""
+
+    runs: int
+    errors: int
+    passed: int
+    failed: int
+    unjudged: int
+    pass_rate: float | None
+    time_seconds: float | None
+    tokens: float | None
+    details: list[str]
+
+
+class EvalOutputForm(TypedDict):
+    """One task of a skill, done by a model with and without the skill."""
+
+    id: str
+    prompt: str
+    outcome: Literal["pass", "fail", "error"]
+    with_skill: EvalConfigurationForm
+    without_skill: EvalConfigurationForm
+
+
+class EvalQueryForm(TypedDict):
+    """One query of a skill: its place in the search, who is first, and whether the text for a model has the skill.
+
+    `margin` is the share by which the next one is behind, or below 0 by how much the first one is ahead. `words` are
+    those of a failed query that the description lacks, or that it has though the skill should not be found. `model`
+    has the runs with a model, which then decide the outcome.
+    """
+
+    query: str
+    should_trigger: bool
+    rank: int | None
+    winner: str | None
+    in_catalog: bool
+    outcome: Literal["pass", "fail", "error"]
+    margin: float | None
+    origin: str
+    words: list[str]
+    model: EvalModelForm | None
+
+
+EvalCollisionForm = TypedDict(
+    "EvalCollisionForm",
+    {"with": str, "path": str, "margin": float, "shared": list[str], "own": list[str], "other": list[str]},
+)
+EvalCollisionForm.__doc__ = """Another skill with nearly the same description: words of both, and of one only."""
+
+
+EvalRecallForm = TypedDict("EvalRecallForm", {"1": float | None, "3": float | None, "8": float | None})
+EvalRecallForm.__doc__ = """The share of queries that find a skill among so many results; null without such queries."""
+
+
+class EvalSkillForm(TypedDict):
+    """The results of one skill; with `host` on the text that this host shows."""
+
+    name: str
+    path: str
+    host: str | None
+    problem: str | None
+    queries: list[EvalQueryForm]
+    recall: EvalRecallForm
+    positives: int
+    negatives: int
+    false_wins: int
+    collisions: list[EvalCollisionForm]
+    notes: list[str]
+    outputs: list[EvalOutputForm]
+
+
+class EvalForm(TypedDict):
+    """The results of a test of findability."""
+
+    skills: list[EvalSkillForm]
+
+
+class TeamTokenForm(TypedDict):
+    """A token of a team server when it is made; `token` is shown this once. Empty `scopes` are those of the role."""
+
+    id: str
+    token: str
+    subject: str
+    tenant: str
+    scopes: list[str]
+
+
+class TeamTokenRecordForm(TypedDict):
+    """A token as it is listed; times are milliseconds since 1970."""
+
+    id: str
+    subject: str
+    tenant: str
+    scopes: list[str]
+    created: int
+    expires: int | None
+    revoked: int | None
+
+
+class TeamTokensForm(TypedDict):
+    """The tokens of a tenant."""
+
+    tenant: str
+    tokens: list[TeamTokenRecordForm]
+
+
+class TeamRevokedForm(TypedDict):
+    """The number of tokens that were revoked."""
+
+    tenant: str
+    revoked: int
+
+
+class TeamTenantForm(TypedDict):
+    """A tenant, and whether it was made now."""
+
+    tenant: str
+    created: bool
+
+
+class TeamMemberForm(TypedDict):
+    """The role of a subject in a tenant; null if it has none."""
+
+    tenant: str
+    subject: str
+    role: str | None
+
+
+class TeamMigrationForm(TypedDict):
+    """The version of the database before and after a migration, and the address that the server takes.
+
+    `password` is False if the role existed before: then the address lacks the password that the role has.
+    """
+
+    before: int
+    version: int
+    address: str
+    role: str | None
+    password: bool
+
+
+class TeamCallerForm(TypedDict):
+    """The caller of a request, and what they may do."""
+
+    subject: str
+    tenant: str
+    scopes: list[str]
+
+
+class TeamSkillForm(TypedDict):
+    """A skill as the team server lists it; `tree` is the digest of its files if it is known."""
+
+    name: str
+    description: str
+    uri: str
+    scope: str
+    tree: str | None
+
+
+class TeamSkillsForm(TypedDict):
+    """A page of the skills, by name; `next` is the cursor of the next page."""
+
+    count: int
+    skills: list[TeamSkillForm]
+    next: str | None
+
+
+class TeamFileForm(TypedDict):
+    """A file of a skill."""
+
+    uri: str
+    path: str
+    size: int
+    digest: str
+
+
+class TeamSkillDetailForm(TypedDict):
+    """A skill with its frontmatter, its text, and its files."""
+
+    name: str
+    description: str
+    uri: str
+    scope: str
+    tree: str | None
+    frontmatter: dict[str, Any]
+    text: str
+    files: list[TeamFileForm]
+
+
+class TeamFoundForm(TypedDict):
+    """A skill that a search found."""
+
+    name: str
+    description: str
+    uri: str
+    scope: str
+    tree: str | None
+    score: float
+    reason: str
+    why: list[str]
+
+
+class TeamSearchForm(TypedDict):
+    """The results of a search on a team server, best first."""
+
+    query: str
+    count: int
+    truncated: bool
+    confidence: float
+    weak: bool
+    notes: list[str]
+    results: list[TeamFoundForm]
+
+
+# Journals of many machines ------------------------------------------------------------------------
+
+
+class JournalPushForm(TypedDict):
+    """The result of `log push`: the last line that the server has with all before it, and the number of new ones.
+
+    `problem` is why it could not send all lines.
+    """
+
+    stream: str
+    acknowledged: int | None
+    stored: int
+    problem: str | None
+
+
+class TeamReceiptForm(TypedDict):
+    """The answer to a batch of lines; `wanted` is the `seq` of the next one. A refused batch also has `error`."""
+
+    stream: str
+    acknowledged: int | None
+    stored: int
+    head: str | None
+    wanted: int | None
+
+
+class TeamStreamStateForm(TypedDict):
+    """The last line of a journal that a server has; `content` is how it wants the next ones, `full` or `digest`."""
+
+    stream: str
+    acknowledged: int | None
+    head: str | None
+    content: str
+
+
+class TeamStreamForm(TypedDict):
+    """A journal that a server has: of a `machine`, a `server`, or a person who was `forgotten`."""
+
+    stream: str
+    machine: str
+    subject: str
+    origin: str
+    content: str
+    first_seq: int
+    head_seq: int
+    head_sum: str
+    updated_ms: int
+    kept_seq: int | None
+
+
+class TeamStreamsForm(TypedDict):
+    """A page of the journals by id."""
+
+    streams: list[TeamStreamForm]
+    next: str | None
+
+
+class _TeamJournalLine(TypedDict):
+    seq: int
+    line: str | None
+
+
+class TeamJournalLineForm(_TeamJournalLine, total=False):
+    """A line as it was sent; `sum` and `digest` stand for one that was removed with a person."""
+
+    sum: str
+    digest: str
+
+
+class TeamJournalLinesForm(TypedDict):
+    """A page of the lines of a journal; `next` is the `seq` to go on after."""
+
+    stream: str
+    lines: list[TeamJournalLineForm]
+    next: int | None
+
+
+class TeamJournalSessionForm(TypedDict):
+    """A session in a journal; `subject` is that of the token which sent it."""
+
+    stream: str
+    session: str
+    subject: str | None
+    client: str | None
+    started_ms: int
+    latest_ms: int
+    ended_ms: int | None
+    events: int
+
+
+class TeamJournalSessionsForm(TypedDict):
+    """Sessions, the one with the latest event first."""
+
+    sessions: list[TeamJournalSessionForm]
+
+
+class TeamAlarmForm(TypedDict):
+    """Something about a journal that does not fit: `fork`, `gap`, `subject` or `owner`."""
+
+    id: str
+    at_ms: int
+    stream: str
+    kind: str
+    detail: str
+
+
+class TeamAlarmsForm(TypedDict):
+    """Alarms, the latest first."""
+
+    alarms: list[TeamAlarmForm]
+
+
+class _TeamUse(TypedDict):
+    loads: int
+    reads: int
+    runs: int
+    denials: int
+    first_day: int
+    last_day: int
+
+
+class TeamUseForm(_TeamUse, total=False):
+    """The use of a skill, on a day or by a person; days are numbers such as 20261117."""
+
+    skill: str
+    tree: str
+    day: int
+    subject: str
+    machines: int
+
+
+class TeamUsageForm(TypedDict):
+    """The use of skills, counted by `skill`, `day` or `person`."""
+
+    by: str
+    usage: list[TeamUseForm]
+
+
+class TeamContentForm(TypedDict):
+    """How a tenant takes the lines of journals: `full` or `digest`."""
+
+    tenant: str
+    content: str
+
+
+class TeamRetentionForm(TypedDict):
+    """The result of retention: removed lines, or in PostgreSQL without a tenant whole days of all tenants."""
+
+    keep_days: int
+    lines: int
+    days: int
+
+
+class TeamForgottenForm(TypedDict):
+    """The number of things that were removed with a person."""
+
+    tenant: str
+    subject: str
+    streams: int
+    lines: int

@@ -7,12 +7,16 @@ __all__ = [
     "ARCHIVE_RATIO",
     "ARCHIVE_RATIO_FROM",
     "BASELINE_BYTES",
+    "BLOB_BYTES",
+    "BLOB_SECONDS",
     "BODY_CHUNKS",
     "BODY_SECONDS",
     "BUFFERED_BYTES",
     "CACHE_FROM",
     "CACHE_ROWS",
     "CACHE_WAIT_SECONDS",
+    "CALLERS_KEPT",
+    "CATALOG_POLL_SECONDS",
     "CHECKED_BYTES",
     "CHECKED_DIRECTORIES",
     "CHECKED_MENTIONS",
@@ -24,8 +28,42 @@ __all__ = [
     "CONFIG_BYTES",
     "CONNECTIONS_AT_ONCE",
     "COPIED_BYTES",
+    "COPIES_BYTES",
+    "COPIES_COMPARED",
+    "DATABASE_ADDRESS_BYTES",
+    "DATABASE_CONNECTIONS",
+    "DATABASE_WAIT_SECONDS",
     "DESCRIPTION_SHOWN",
     "DIFF_LINES",
+    "EMBEDDINGS_AT_ONCE",
+    "EMBEDDINGS_KEPT",
+    "EMBEDDING_ANSWER_BYTES",
+    "EMBEDDING_CHARS",
+    "EMBEDDING_NUMBERS",
+    "EMBEDDING_REST_SECONDS",
+    "EMBEDDING_SECONDS",
+    "EMBEDDING_TRIES",
+    "EMBEDDING_WAIT_SECONDS",
+    "EMBEDDING_WHOLE_SECONDS",
+    "EVAL_COLLISION_SKILLS",
+    "EVAL_CONCURRENT_RUNS",
+    "EVAL_DEPTH",
+    "EVAL_FILE_BYTES",
+    "EVAL_INDEX_BYTES",
+    "EVAL_JUDGED_CHARS",
+    "EVAL_JUDGE_SECONDS",
+    "EVAL_OUTPUTS",
+    "EVAL_PATTERN_SECONDS",
+    "EVAL_QUERIES",
+    "EVAL_RUNS",
+    "EVAL_RUN_REQUESTS",
+    "EVAL_RUN_SECONDS",
+    "EVAL_RUN_TOKENS",
+    "EVAL_RUN_TOOL_CALLS",
+    "EVAL_TASK_FILES",
+    "EVAL_WORK_BYTES",
+    "EVAL_WORK_FILES",
+    "EVAL_YAML_KEYS",
     "FIRST_READ",
     "FOREIGN_BYTES",
     "FRONTMATTER_BYTES",
@@ -45,7 +83,13 @@ __all__ = [
     "INDEX_WAIT_SECONDS",
     "INSTALLED_NAME_BYTES",
     "INSTALL_WAIT_SECONDS",
+    "ISSUER_BYTES",
+    "ISSUER_KEYS",
+    "ISSUER_SECONDS",
+    "JOURNAL_ALARMS",
     "JOURNAL_ARGUMENT_BYTES",
+    "JOURNAL_BATCH_BYTES",
+    "JOURNAL_BATCH_LINES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
     "JOURNAL_LISTED_SKILLS",
@@ -54,15 +98,25 @@ __all__ = [
     "JOURNAL_NAMES",
     "JOURNAL_PART_BYTES",
     "JOURNAL_PROBLEMS",
+    "JOURNAL_PUSH_SECONDS",
+    "JOURNAL_PUSH_TRIES",
+    "JOURNAL_ROWS",
     "JOURNAL_SESSIONS",
+    "JOURNAL_STORE_SECONDS",
     "KEPT_DOCUMENT_BYTES",
+    "KEY_REFETCH_SECONDS",
+    "KNOWN_AWAY_SECONDS",
+    "KNOWN_SECONDS",
     "LINKED_FOLDERS",
     "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "LOCK_BYTES",
+    "LOGINS_PER_SUBJECT",
+    "LOGIN_SECONDS",
     "MCP_ANSWER_BYTES",
     "MCP_PAGES",
+    "MIGRATION_WAIT_SECONDS",
     "NAMES_IN_SCHEMA",
     "NETRC_BYTES",
     "OCI_MANIFEST_BYTES",
@@ -80,8 +134,12 @@ __all__ = [
     "PUBLISHED_BYTES",
     "PUBLISHED_FILES",
     "QUERY_CHARS",
+    "QUERY_SEGMENTS",
+    "QUERY_SINGLES",
     "QUERY_TERMS",
     "RECORDS_BYTES",
+    "RELEASES_LISTED",
+    "RELEASE_VERSION_CHARS",
     "REMOTE_BYTES",
     "REPOSITORY_FOLDERS",
     "REQUESTS_AT_ONCE",
@@ -118,19 +176,27 @@ __all__ = [
     "SECURITY_FILE_BYTES",
     "SECURITY_HITS",
     "SECURITY_WINDOWS",
+    "SERVERS_BYTES",
     "SESSION_REST_SECONDS",
     "SETTLED_NS",
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
+    "SNAPSHOTS_KEPT",
     "SOURCE_ENTRIES",
     "SOURCE_INDEX_BYTES",
     "SOURCE_LABEL_CHARS",
     "SOURCE_REST_SECONDS",
     "SOURCE_SECONDS",
     "SOURCE_WHOLE_SECONDS",
+    "STATEMENT_SECONDS",
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
+    "TEAM_CATALOGS",
+    "TEAM_PAGE",
+    "TEAM_THREADS",
+    "TENANTS_OPEN",
+    "TOKEN_CHARS",
     "TREE_BYTES",
     "TREE_FILES",
     "TREE_MANIFEST_BYTES",
@@ -138,9 +204,31 @@ __all__ = [
     "UNREAD_BYTES",
     "UNREAD_SECONDS",
     "UNSEEN_SHOWN",
+    "UPLOAD_BYTES",
+    "USAGE_A_DAY",
+    "USAGE_BYTES",
+    "USAGE_QUESTION_SECONDS",
+    "USAGE_ROWS",
+    "USAGE_SEARCHES",
+    "USAGE_SECONDS",
+    "USAGE_TERMS",
+    "USAGE_WAIT_SECONDS",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
+    "WEB_CONNECTIONS",
+    "WEB_DIFF_LINES",
+    "WEB_FILES",
+    "WEB_FILE_BYTES",
+    "WEB_MARKDOWN_CHARS",
+    "WEB_REFRESH_SECONDS",
+    "WEB_ROWS",
+    "WEB_SEARCH_CHARS",
+    "WEB_SESSIONS",
+    "WEB_SITE_FILE_BYTES",
+    "WEB_SITE_MARKER_BYTES",
+    "WEB_STORY_EVENTS",
+    "WEB_TOKEN_SECONDS",
 ]
 
 SKILL_FILE_BYTES = 1024 * 1024
@@ -406,6 +494,30 @@ CACHE_FROM = 64
 CACHE_ROWS = 256
 """Roots in the cache; the oldest entries are removed first."""
 
+USAGE_ROWS = 5_000
+"""Rows of the history of use; the oldest are removed first."""
+
+USAGE_SEARCHES = 50
+"""Rows of it that are searches after which nothing was loaded yet; the oldest are removed first."""
+
+USAGE_TERMS = 64
+"""Terms of a search that the history keeps: the rarest."""
+
+USAGE_BYTES = 16 * 1024 * 1024
+"""The largest history of use that is read."""
+
+USAGE_SECONDS = 600
+"""Time after a search in which a load of one of its results counts as its success."""
+
+USAGE_A_DAY = 3
+"""Loads of one skill that count on one day."""
+
+USAGE_QUESTION_SECONDS = 20
+"""Time after which the question whether searches may learn stays open: a program may sit at the terminal."""
+
+USAGE_WAIT_SECONDS = 5.0
+"""Time that a search or a load waits for a history of use that another process is writing."""
+
 PACKED_KEPT = 64
 """Packed catalogs in the cache, one for each set of roots and settings; the oldest are removed first."""
 
@@ -508,16 +620,79 @@ RUN_OPEN_FILES = 256
 """Open files of one process of a script."""
 
 QUERY_CHARS = 8192
-"""Characters of a query; a longer one is cut, and the result says so."""
+"""Characters of a query; of a longer one its beginning and its end are searched for, and the result says so."""
 
-QUERY_TERMS = 64
-"""Terms of a query that are searched for: the rarest."""
+QUERY_SEGMENTS = 64
+"""Segments of a query that are scored each; of more, those that ask for something and those near both ends."""
+
+QUERY_SINGLES = 32
+"""Single characters of a script without blanks that a query of nothing else is searched for."""
+
+QUERY_TERMS = 400
+"""Different terms of a query that are searched for; of more, those of the segments that ask for something."""
+
+COPIES_COMPARED = 1024
+"""Results of a search among which copies of one text are looked for."""
+
+COPIES_BYTES = 8 * 1024 * 1024
+"""Bytes that one search reads to compare texts; a file counts for 16 KiB more than it has."""
+
+EVAL_FILE_BYTES = 8 * 1024 * 1024
+"""Largest file of test cases of a skill, and largest former result of `eval`, that is read."""
+
+EVAL_QUERIES = 1_000
+"""Queries of one skill, or of one file given to `eval`, that are tried."""
+
+EVAL_OUTPUTS = 200
+"""Tasks with expected results of one skill that are read."""
+
+EVAL_TASK_FILES = 200
+"""Files with one task each of one skill that are read."""
+
+EVAL_YAML_KEYS = 10_000
+"""Keys of one YAML file of test cases."""
+
+EVAL_DEPTH = 100
+"""Places of a ranking among which `eval` looks for a skill; one further down counts as not found."""
+
+EVAL_COLLISION_SKILLS = 5_000
+"""Skills that are searched for by their own descriptions to find similar ones."""
 
 INDEX_WAIT_SECONDS = 5
 """Time that a search waits for another process to update the index before it builds one in memory."""
 
 INDEXES_KEPT = 32
 """Search indexes in the cache folder; a new one replaces the one unchanged for longest."""
+
+EMBEDDINGS_AT_ONCE = 32
+"""Texts in one request to a server of embeddings; some servers take no more."""
+
+EMBEDDING_CHARS = 2_000
+"""Characters of the description of a skill, and of a query, that are embedded."""
+
+EMBEDDING_NUMBERS = 4_096
+"""Numbers of one embedding."""
+
+EMBEDDING_ANSWER_BYTES = 8 * 1024 * 1024
+"""Bytes of one answer of a server of embeddings."""
+
+EMBEDDING_TRIES = 2
+"""Times that one request is sent to a server of embeddings which is busy or fails."""
+
+EMBEDDING_SECONDS = 10.0
+"""Time for one request to a server of embeddings, and the longest pause that it may ask for."""
+
+EMBEDDING_WHOLE_SECONDS = 20.0
+"""Time that one search spends on embeddings of skills; the next one goes on."""
+
+EMBEDDING_REST_SECONDS = 60.0
+"""Time in which a server of embeddings that failed is not asked again."""
+
+EMBEDDING_WAIT_SECONDS = 2.0
+"""Time that a search waits to store embeddings while another process does."""
+
+EMBEDDINGS_KEPT = 50_000
+"""Embeddings in the cache folder, and skills of a catalog that are embedded; the oldest are removed first."""
 
 CONVERSATIONS_KEPT = 1_024
 """Sessions that an adapter keeps for conversations; the least recently used ends first."""
@@ -554,3 +729,184 @@ RPC_CONFIRM_SECONDS = 60
 
 RPC_END_SECONDS = 5
 """Time for running requests to end after a signal, and for a client to read its answers then."""
+
+EVAL_RUNS = 100
+"""Runs of one test case with a model."""
+
+EVAL_CONCURRENT_RUNS = 4
+"""Runs with a model at one time."""
+
+EVAL_RUN_REQUESTS = 16
+"""Requests to a model in one run; a run that needs more has ended in an error."""
+
+EVAL_RUN_TOOL_CALLS = 48
+"""Tool calls of a model in one run."""
+
+EVAL_RUN_TOKENS = 500_000
+"""Tokens of one run, read and written."""
+
+EVAL_RUN_SECONDS = 300
+"""Time of one run."""
+
+EVAL_JUDGE_SECONDS = 120
+"""Time for a model to judge one assertion."""
+
+EVAL_JUDGED_CHARS = 60_000
+"""Characters of an answer, and of each file, that a judging model is shown."""
+
+EVAL_WORK_FILES = 200
+"""Files in the working folder of a run: those that a case brings, and those that a model writes."""
+
+EVAL_WORK_BYTES = 20 * 1024 * 1024
+"""Bytes of one file in the working folder of a run."""
+
+EVAL_PATTERN_SECONDS = 5
+"""Time for the regular expression of an assertion; one that takes longer has ended in an error."""
+
+EVAL_INDEX_BYTES = 64 * 1024 * 1024
+"""Bytes of the index of a folder of recorded runs."""
+
+DATABASE_ADDRESS_BYTES = 4096
+"""Bytes of a file with the address of a team database."""
+
+DATABASE_CONNECTIONS = 8
+"""Connections of one server to PostgreSQL, and unused ones to each SQLite file; further transactions wait."""
+
+DATABASE_WAIT_SECONDS = 5
+"""Time to wait for the database, for a connection to it, and for another writer."""
+
+MIGRATION_WAIT_SECONDS = 60
+"""Time to wait for another process that migrates the database."""
+
+STATEMENT_SECONDS = 20
+"""Time of one statement in PostgreSQL."""
+
+TENANTS_OPEN = 64
+"""Tenants whose SQLite files stay open; the least recently used is closed first."""
+
+BLOB_BYTES = 256 * 1024 * 1024
+"""Bytes of one blob of a team server: an archive of a skill, or a snapshot of a search index."""
+
+BLOB_SECONDS = 60
+"""Time for one request to a blob store."""
+
+UPLOAD_BYTES = TREE_BYTES + 1024 * 1024
+"""Bytes of the archive that a release is published with."""
+
+RELEASES_LISTED = 1000
+"""Releases in one answer of a team server; `next` leads to those after them."""
+
+RELEASE_VERSION_CHARS = 128
+"""Characters of the version of a release."""
+
+CATALOG_POLL_SECONDS = 5
+"""Time after which a team server looks for a new revision of a catalog, if nobody tells it before."""
+
+SNAPSHOTS_KEPT = 3
+"""Snapshots of the search index that a team server keeps unpacked for each tenant."""
+
+KNOWN_SECONDS = 60
+"""Time for which the team server takes a checked token and the keys of an issuer as valid without asking again."""
+
+KNOWN_AWAY_SECONDS = 600
+"""Time for which known tokens work while the database or the issuer does not answer."""
+
+KEY_REFETCH_SECONDS = 10
+"""Time between two requests to an issuer for its keys, however many tokens name unknown ones."""
+
+CALLERS_KEPT = 10_000
+"""Checked tokens in memory; the least recently used is forgotten first."""
+
+TOKEN_CHARS = 8_192
+"""Characters of a token; a longer one is refused unread."""
+
+ISSUER_BYTES = 256 * 1024
+"""Bytes of a document of an issuer."""
+
+ISSUER_KEYS = 64
+"""Keys of an issuer; further ones do not count."""
+
+ISSUER_SECONDS = 5
+"""Time for an issuer to answer."""
+
+LOGIN_SECONDS = 12 * 3600
+"""Time of a login in a browser."""
+
+LOGINS_PER_SUBJECT = 16
+"""Logins of one subject; a further one ends the oldest."""
+
+JOURNAL_BATCH_BYTES = 4 * 1024 * 1024
+"""Bytes of the lines of a journal that are sent to a server at once, before they are compressed."""
+
+JOURNAL_BATCH_LINES = 2_000
+"""Lines of a journal that are sent to a server at once."""
+
+JOURNAL_ALARMS = 100
+"""Alarms about one journal that a server keeps; more are not recorded."""
+
+JOURNAL_PUSH_TRIES = 6
+"""Times that `log push` sends a batch to a server that is away, with pauses that double; then it gives up."""
+
+JOURNAL_PUSH_SECONDS = 10
+"""Time that a command waits at its end for its journal to be sent, if the configuration says so."""
+
+JOURNAL_ROWS = 1_000
+"""Lines, sessions, streams, alarms or counts in one answer of a team server; the next request goes on from there."""
+
+TEAM_CATALOGS = 64
+"""Catalogs of the team server in memory, one for each tenant and subset of names in use; the least recently used is
+closed first."""
+
+TEAM_THREADS = 16
+"""Requests to the API and the pages that run at one time; further ones wait."""
+
+TEAM_PAGE = 200
+"""Entries on one page of a listing of the API."""
+
+TEAM_SKILL_TEXT = 1024 * 1024
+"""Bytes of a SKILL.md that the API gives."""
+
+SERVERS_BYTES = 1024 * 1024
+"""Bytes of the file with the revisions of team servers that were seen."""
+
+WEB_ROWS = 200
+"""Rows of one page of a list in a browser."""
+
+WEB_MARKDOWN_CHARS = 60_000
+"""Characters of a SKILL.md that its page shows as formatted text; the rest is in the raw file."""
+
+WEB_DIFF_LINES = 3_000
+"""Lines of a difference on one page."""
+
+WEB_SEARCH_CHARS = 400
+"""Characters of a query that is typed into a page."""
+
+WEB_FILES = 500
+"""Files of a skill that its page lists."""
+
+WEB_FILE_BYTES = 16 * 1024 * 1024
+"""Bytes of a file of a skill that a page gives."""
+
+WEB_SITE_FILE_BYTES = 256 * 1024
+"""Bytes of a file of a skill that a static site has a copy of."""
+
+WEB_SESSIONS = 5_000
+"""Sessions of all journals that the pages know; older ones are left out."""
+
+WEB_STORY_EVENTS = 1_000
+"""Events of one session on its page."""
+
+WEB_TOKEN_SECONDS = 60
+"""Time in which the address that `ui` prints must be opened."""
+
+WEB_REFRESH_SECONDS = 5
+"""Age from which on a page has the disk read again, behind its answer."""
+
+WEB_CONNECTIONS = 64
+"""Requests that `ui` answers at one time."""
+
+WEB_SITE_MARKER_BYTES = 64 * 1024 * 1024
+"""Bytes of the list of files that a static site keeps in its folder."""
+
+JOURNAL_STORE_SECONDS = 1
+"""Time after which a team server stores what it recorded of its own sessions."""

@@ -14,7 +14,7 @@ from skillshelf.core.disk_writes import locked_within, make_own_folder, replace_
 from skillshelf.core.records import NamedTuple
 from skillshelf.errors import ConfigurationError, SkillError
 
-__all__ = ["StateFile", "UnusableState"]
+__all__ = ["StateFile", "UnusableState", "unique_members"]
 
 _LOCK_SECONDS = 10.0
 
@@ -115,7 +115,7 @@ class StateFile(NamedTuple):
         if data is None:
             raise UnusableState(f"{self.path}: has more than {self.limit} bytes")
         try:
-            document = json.loads(data, object_pairs_hook=_unique)
+            document = json.loads(data, object_pairs_hook=unique_members)
         except (ValueError, RecursionError):
             raise self.damaged() from None
         version = document.get("version") if isinstance(document, dict) else None
@@ -137,7 +137,8 @@ class StateFile(NamedTuple):
         return UnusableState(f"{self.path}: not {self.what}; {help_text}")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> Document:
+def unique_members(pairs: list[tuple[str, Any]]) -> Document:
+    """Return the members of a JSON object; raise ValueError if one is there twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a member is there twice")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-__all__ = ["Caller", "CallerLeft", "run_in_thread"]
+__all__ = ["CallerLeft", "CallerThread", "run_in_thread"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -18,7 +18,7 @@ class CallerLeft(Exception):
     """Nobody waits for the result any more."""
 
 
-class Caller(Generic[_Item]):
+class CallerThread(Generic[_Item]):
     """The thread that waits for a function, as the function sees it."""
 
     def __init__(self, wire: socket.socket, items: "deque[_Item]") -> None:
@@ -37,7 +37,7 @@ class Caller(Generic[_Item]):
             self._wire.send(b".", socket.MSG_DONTWAIT)
 
 
-def run_in_thread(function: Callable[[Caller[_Item]], _Result], receive: Callable[[_Item], None]) -> _Result:
+def run_in_thread(function: Callable[[CallerThread[_Item]], _Result], receive: Callable[[_Item], None]) -> _Result:
     """Return or raise what a function does in a thread of its own; this thread gives its items to `receive`.
 
     Python runs signal handlers in the main thread, between any two steps of any function. If one raises, or `receive`
@@ -81,7 +81,7 @@ def _wait(
 class _Worker(Generic[_Item, _Result]):
     """A function and its end of the wire, as its thread has them."""
 
-    def __init__(self, function: Callable[[Caller[_Item]], _Result], wire: socket.socket) -> None:
+    def __init__(self, function: Callable[[CallerThread[_Item]], _Result], wire: socket.socket) -> None:
         self.items: deque[_Item] = deque()
         self.results: list[_Result] = []
         self.errors: list[BaseException] = []
@@ -94,7 +94,7 @@ class _Worker(Generic[_Item, _Result]):
         if not self.once.acquire(blocking=False):
             return
         try:
-            self.results.append(self._function(Caller(self.wire, self.items)))
+            self.results.append(self._function(CallerThread(self.wire, self.items)))
         except BaseException as error:
             self.errors.append(error)
         finally:
@@ -109,7 +109,7 @@ class _Task(Generic[_Item, _Result]):
     only once could be lost to a signal.
     """
 
-    def __init__(self, function: Callable[[Caller[_Item]], _Result]) -> None:
+    def __init__(self, function: Callable[[CallerThread[_Item]], _Result]) -> None:
         self._wire, wire = socket.socketpair()
         self._wire.settimeout(_HANDLER_SECONDS)
         self._worker = _Worker(function, wire)

@@ -11,12 +11,7 @@ from skillshelf.catalog.source import SourceEntry, SourceIdentity, SourceLimits
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.environment import Environment
-from skillshelf.core.limits import CONFIG_BYTES, HELPER_BYTES, OCI_MANIFEST_BYTES, SOURCE_SECONDS
-from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, visible
-from skillshelf.errors import ConfigurationError, SourceNotFound, SourceRefused
-from skillshelf.install.archive import unpack
-from skillshelf.install.http_client import (
+from skillshelf.core.http_client import (
     HttpAnswer,
     HttpClient,
     HttpRequest,
@@ -25,6 +20,11 @@ from skillshelf.install.http_client import (
     origin_of,
     require_found,
 )
+from skillshelf.core.limits import CONFIG_BYTES, HELPER_BYTES, OCI_MANIFEST_BYTES, SOURCE_SECONDS
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, visible
+from skillshelf.errors import ConfigurationError, SourceNotFound, SourceRefused
+from skillshelf.install.archive import unpack
 from skillshelf.install.reference import SourceContext, SourceReference
 from skillshelf.install.skill_entries import check_sizes, files_below, skill_folders, some_of
 from skillshelf.install.well_known import DIGEST, json_value, require_digest, skill_fields

@@ -14,13 +14,14 @@ from skillshelf.catalog.lock import is_installable_name
 from skillshelf.catalog.source import SourceEntry, SourceIdentity, SourceLimits
 from skillshelf.catalog.tree import name_problem
 from skillshelf.core.digests import sha256
+from skillshelf.core.http_client import HttpAnswer, HttpClient, origin_of, require_found
 from skillshelf.core.limits import SKILL_FILE_BYTES, SOURCE_INDEX_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
-from skillshelf.errors import SourceNotFound, SourceRefused
+from skillshelf.errors import SourceNotFound, SourceRefused, SourceUnreachable
 from skillshelf.install.archive import ArchiveKind, unpack
-from skillshelf.install.http_client import HttpAnswer, HttpClient, origin_of, require_found
 from skillshelf.install.reference import SourceContext, SourceReference
+from skillshelf.install.server_account import server_account
 from skillshelf.install.skill_entries import SKILL_FILE, check_names, check_sizes, some_of
 
 __all__ = [
@@ -65,6 +66,9 @@ class SiteSource:
             allow_http=context.allow_http,
             offline=context.offline,
             seconds=context.limits.seconds,
+        )
+        self._account = server_account(
+            reference.location, context.environment, token_file=context.token_file, typed=context.typed
         )
         self.label = self._client.named.host
         self.notes: Sequence[str] = ()
@@ -116,12 +120,22 @@ class SiteSource:
         """Return the index of the newest version that the site has."""
         base = self._reference.location.rstrip("/")
         self._say(f"reading the index of {self.label}")
-        answer = self._client.get(base + INDEX_PATH, limit=SOURCE_INDEX_BYTES)
+        answer = self._get(base + INDEX_PATH, limit=SOURCE_INDEX_BYTES)
         if answer.status in (404, 410):
-            answer = self._client.get(base + _FORMER_PATH, limit=SOURCE_INDEX_BYTES)
+            answer = self._get(base + _FORMER_PATH, limit=SOURCE_INDEX_BYTES)
             if answer.status in (404, 410):
-                raise SourceNotFound(f"{base} has no index of skills ({INDEX_PATH})")
+                hint = "; name the site, and one of its skills with --skill" if base.count("/") > 2 else ""
+                raise SourceNotFound(f"{base} has no index of skills ({INDEX_PATH}{hint})")
         return require_found(answer)
+
+    def _get(self, url: str, *, limit: int) -> HttpAnswer:
+        """Return an answer; one of a team server is not older than what was seen before."""
+        if self._account is None or origin_of(url).text != self._account.origin:
+            return self._client.get(url, limit=limit)
+        answer = self._client.get(url, limit=limit, headers=self._account.headers)
+        if answer.status == 503 and answer.headers.get("retry-after"):
+            raise SourceUnreachable(f"{self.label} does not have the newest revision of its catalog now; try again")
+        return self._account.check(answer) if answer.status == 200 else answer
 
     def _read(self, document: Any, url: str) -> dict[str, _Offer]:
         where = visible(cut(url.partition("?")[0], 200))
@@ -159,7 +173,7 @@ class SiteSource:
         name = offer.entry.name
         self._say(f"fetching {name} from {self.label}")
         limit = limits.bytes + _ARCHIVE_OVERHEAD if offer.kind == "archive" else min(limits.bytes, SKILL_FILE_BYTES)
-        data = require_found(self._client.get(offer.url, limit=limit)).data
+        data = require_found(self._get(offer.url, limit=limit)).data
         require_digest(data, offer.digest or "", f"{name} at {self.label}")
         contents = unpack(data, limits, kind=_kind_of(data)) if offer.kind == "archive" else {SKILL_FILE: data}
         check_sizes({path: len(one) for path, one in contents.items()}, limits)

@@ -3,6 +3,7 @@
 import marshal
 import os
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
@@ -14,8 +15,8 @@ from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
 from skillshelf.core import files
 from skillshelf.core.console import Progress
-from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder, replace_file
-from skillshelf.core.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
+from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder, replace_file, write_new
+from skillshelf.core.limits import BLOB_BYTES, INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CacheEntry, CatalogSkill, Stamp
 from skillshelf.errors import FileReadError, LimitExceeded, PathEscape, ResourceNotFound
@@ -34,11 +35,16 @@ __all__ = [
     "IndexedTerms",
     "ScanStamps",
     "body_of",
+    "digest_stamp",
     "folder_for",
     "gather",
     "handle",
     "index_damage",
+    "index_stamps",
     "open_index",
+    "packed_index",
+    "place_index",
+    "text_index",
 ]
 
 
@@ -181,7 +187,7 @@ def body_of(skill: CatalogSkill) -> str:
         return ""
 
 
-FORMAT = 3
+FORMAT = 4
 """The format of an index. Raise it whenever an existing index would give other results."""
 
 _HEAP_BYTES = 64_000_000
@@ -191,6 +197,7 @@ _BRIEF_WAIT_SECONDS = 0.5
 """Longer than another process takes for a few changes; with an index at hand there is no need to wait longer."""
 _LOCKS = ".tantivy"
 _SEAL_BYTES = 1 << 26
+_PACKED_FILES = 4096
 _CHECKSUM_BYTES = 16
 
 
@@ -241,16 +248,23 @@ def open_index(
     stream: "TextIO | None" = None,
     report: Report | None = None,
     weights: Weights = WEIGHTS,
+    digests: Mapping[str, str] | None = None,
+    readonly: bool = False,
 ) -> IndexSnapshot:
     """Return an index of exactly these skills, as a scan saw them or as they are on disk now.
 
     Without a folder, or if nothing can be stored there, it is built in memory. `report` is told of each skill that is
-    added, of how many.
+    added, of how many. `digests` are those of skills, by path, whose files never change: they are known by these and
+    not by their files, so the index is the same on every machine. A `readonly` folder is left as it is, and what its
+    index lacks is added in memory.
     """
-    update = _IndexUpdate(skills, scan or ScanStamps(time.time_ns(), ()), weights, stream, report)
+    update = _IndexUpdate(skills, scan or ScanStamps(time.time_ns(), ()), weights, stream, report, digests or {})
     if folder is not None:
         try:
-            return _open_stored(update, folder)
+            if not readonly:
+                return _open_stored(update, folder)
+            if (found := _IndexFolder(folder).current()) is not None:
+                return update.reader(found) if update.fits(found) else update.overlay(found)
         except (OSError, _Damaged):
             # Read-only, full, locked by another process for long, or damaged even after it was rebuilt.
             pass
@@ -259,6 +273,12 @@ def open_index(
             return update.apply(_OpenIndex(*_new_index(None), ()))
     except _Damaged as error:
         raise OSError(f"cannot build a search index: {error}") from error
+
+
+def text_index(skills: Sequence[CatalogSkill]) -> IndexSnapshot:
+    """Return an index in memory of names and descriptions alone, as they are given."""
+    # A skill of a live source is indexed without its text, which is fetched at a load.
+    return open_index([skill._replace(scope="remote") for skill in skills], None)
 
 
 def _open_stored(update: "_IndexUpdate", folder: str) -> IndexSnapshot:
@@ -341,12 +361,52 @@ class _IndexFolder:
 
     def seal(self, update: "_IndexUpdate") -> None:
         """Write the state of the files and the stamps of their skills."""
-        content = marshal.dumps((self._state(), update.stamps, update.generation))
+        self.seal_stamps(update.stamps, update.generation)
+
+    def seal_stamps(self, stamps: Sequence[int], generation: bytes | None) -> None:
+        """Write the state of the files and these stamps."""
+        content = marshal.dumps((self._state(), list(stamps), generation))
         replace_file(self._seal, _checksum(content) + content)
 
     def _state(self) -> bytes:
         stamps = files.stamps_in(self._files)
         return repr(sorted((name, *stamp) for name, stamp in stamps.items() if not name.startswith(_LOCKS))).encode()
+
+
+_STAMPS_FILE = "stamps"
+
+
+def packed_index(folder: str) -> dict[str, bytes] | None:
+    """Return the files of an index, and the stamps of its skills, to be placed on other machines; None without one."""
+    found = _IndexFolder(folder).current()
+    if found is None:
+        return None
+    with files.Folder(f"{folder}/index") as opened:
+        inner = opened.contents(most=_PACKED_FILES, limit=BLOB_BYTES)
+    packed = {f"index/{path}": one.data for path, one in inner.files.items() if not path.startswith(_LOCKS)}
+    return {**packed, _STAMPS_FILE: array("q", found.stamps).tobytes()} if inner.complete else None
+
+
+def place_index(folder: str, contents: Mapping[str, bytes]) -> None:
+    """Write an index that was packed elsewhere into a folder, and seal it."""
+    stamps = array("q")
+    try:
+        stamps.frombytes(contents[_STAMPS_FILE])
+    except (KeyError, ValueError):
+        raise OSError("not a packed index") from None
+    remove_folder(folder)
+    make_own_folder(f"{folder}/index")
+    for path, data in contents.items():
+        if path.startswith("index/") and path.count("/") == 1:
+            write_new(f"{folder}/{path}", data)
+    stored = _IndexFolder(folder)
+    stored.seal_stamps(list(stamps), None)
+
+
+def index_stamps(folder: str) -> frozenset[int]:
+    """Return the stamps of the skills that the index in a folder has."""
+    found = _IndexFolder(folder).current()
+    return frozenset(found.stamps) if found is not None else frozenset()
 
 
 def index_damage(folder: str) -> str | None:
@@ -417,8 +477,10 @@ class _IndexUpdate:
         weights: Weights,
         stream: "TextIO | None",
         report: Report | None,
+        digests: Mapping[str, str],
     ) -> None:
         self._skills = skills
+        self._digests = digests
         self._weights = weights
         self._stream = stream
         self._report = report
@@ -429,7 +491,7 @@ class _IndexUpdate:
     @cached_property
     def _seen(self) -> list[Stamp | None]:
         """The stamps of the files of the skills."""
-        return _seen_stamps(self._skills, self._scan)
+        return _seen_stamps(self._skills, self._scan, self._digests)
 
     @cached_property
     def stamps(self) -> list[int]:
@@ -439,7 +501,13 @@ class _IndexUpdate:
         once = [0 if seen is None or seen[4] <= latest else self._scan.at_ns for seen in self._seen]
         if any(once):
             self.generation = None
-        return list(map(_stamp, self._skills, self._seen, once))
+        found = list(map(_stamp, self._skills, self._seen, once)) if len(self._digests) < len(self._skills) else []
+        if not self._digests:
+            return found
+        return [
+            digest_stamp(skill, self._digests[skill.path]) if skill.path in self._digests else found[position]
+            for position, skill in enumerate(self._skills)
+        ]
 
     def fits(self, found: _OpenIndex) -> bool:
         """Return whether an index needs no change."""
@@ -498,7 +566,7 @@ class _IndexUpdate:
                 position = missing[number]
                 skill, seen = self._skills[position], self._seen[position]
                 self._unread += after is None
-                if after != seen:
+                if after != seen and skill.path not in self._digests:
                     # The file was written after the scan: what was read may be half of it.
                     self.generation = None
                     self.stamps[position] = _stamp(skill, seen, time.time_ns())
@@ -510,12 +578,19 @@ class _IndexUpdate:
                 bar.advance()
 
 
-def _seen_stamps(skills: Sequence[CatalogSkill], scan: ScanStamps) -> list[Stamp | None]:
+def _seen_stamps(skills: Sequence[CatalogSkill], scan: ScanStamps, digests: Mapping[str, str]) -> list[Stamp | None]:
     """Return the stamps of the files of some skills; those that the scan did not read are taken now."""
     known = [scan.entries[skill.root].get(skill.path) if scan.entries else None for skill in skills]
     return [
-        entry.stamp if entry else files.stamp_at(skill.real_path) for entry, skill in zip(known, skills, strict=True)
+        entry.stamp if entry else None if skill.path in digests else files.stamp_at(skill.real_path)
+        for entry, skill in zip(known, skills, strict=True)
     ]
+
+
+def digest_stamp(skill: CatalogSkill, digest: str) -> int:
+    """Return a number for a skill whose files have a digest; it is the same on every machine."""
+    content = f"{skill.name}\0{skill.description}\0{digest}"
+    return int.from_bytes(_checksum(content.encode("utf-8", "surrogatepass"))[:8], "big", signed=True)
 
 
 def _stamp(skill: CatalogSkill, seen: Stamp | None, once: int) -> int:

@@ -1,116 +1,87 @@
-"""Search the skills of a catalog: correct the spelling of a query, rank the skills and report the best."""
+"""Search the skills of a catalog: those it names, those it ranks best, and a report."""
 
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import lru_cache
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal
 
+from skillshelf.catalog.document import body
+from skillshelf.catalog.load import read_skill
 from skillshelf.catalog.packed import SkillTable
-from skillshelf.config.profile import Ranking
-from skillshelf.core.limits import QUERY_CHARS, QUERY_TERMS
+from skillshelf.config.profile import PrefixMatch, Ranking
+from skillshelf.core.limits import COPIES_BYTES, COPIES_COMPARED, QUERY_CHARS, SKILL_FILE_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, folded_name
+from skillshelf.core.text import cut, folded_name, plural
 from skillshelf.core.values import CatalogSkill
-from skillshelf.errors import ConfigurationError
-from skillshelf.search.index import body_of
-from skillshelf.search.rank import STOP_WORDS, IndexSnapshot, analyzer
+from skillshelf.errors import ConfigurationError, FileReadError, LimitExceeded, PathEscape, ResourceNotFound
+from skillshelf.search.confidence import (
+    BEGUN,
+    NAMED,
+    WEAK_BELOW,
+    MatchFeatures,
+    estimate,
+    has_content,
+    of_shared_words,
+)
+from skillshelf.search.rank import STOP_WORDS, IndexSnapshot, Word, analyzer, is_single, query_terms
+from skillshelf.search.relevance import SCORES, Ranked, RankRequest, Reason, Scorer, by_relevance
 
-__all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult", "clamped_limit", "corrected"]
+if TYPE_CHECKING:
+    from skillshelf.search.usage_prior import Prior, QueryPrior
 
-
-_WORDS_CORRECTED = 4
-"""The most words of a query that are corrected."""
-_SHORTEST = 4
-_CANDIDATES = 5
-"""The most terms one letter away whose skills are read."""
-_SKILLS_READ = 8
-"""The most skills that are read to find a word as it is spelled."""
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def corrected(
-    query: str, index: IndexSnapshot, skills: Sequence[CatalogSkill]
-) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the terms of a query with notes; a word that no skill has becomes the commonest one a letter away."""
-    terms = analyzer().query_terms(query)
-    unknown = [
-        (term, word)
-        for term, word in analyzer().plain_words(query).items()
-        if term in terms and len(word) >= _SHORTEST and not index.skills_with(term)
-    ]
-    better: dict[str, str] = {}
-    notes = []
-    for term, word in unknown[:_WORDS_CORRECTED]:
-        if other := _nearest(word, index, skills):
-            better[term] = analyzer().stem(other)
-            notes.append(f"no skill has {word!r}; searched for {other!r}")
-    result: dict[str, int] = {}
-    for term, times in terms.items():
-        result[better.get(term, term)] = result.get(better.get(term, term), 0) + times
-    return result, tuple(notes)
-
-
-def _nearest(word: str, index: IndexSnapshot, skills: Sequence[CatalogSkill]) -> str | None:
-    """Return the word one letter away whose term most skills have; None if none of the skills read spells it so."""
-    near: dict[str, set[str]] = {}
-    stem = analyzer().stem
-    for other in _one_edit_away(word) - STOP_WORDS:
-        near.setdefault(stem(other), set()).add(other)
-    known = [term for term in near if term not in STOP_WORDS and index.skills_with(term)]
-    for term in sorted(known, key=lambda term: (-index.skills_with(term), term))[:_CANDIDATES]:
-        if found := _spelled(term, near[term], index, skills):
-            return found
-    return None
-
-
-def _spelled(term: str, words: Set[str], index: IndexSnapshot, skills: Sequence[CatalogSkill]) -> str | None:
-    """Return the first of some words that occurs in one of the skills that rank best for a term."""
-    pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(words))})(?![^\W_])", re.IGNORECASE)
-    found = index.best({term: 1.0}, len(skills))
-    first = sorted(found, key=lambda entry: (-entry[0], skills[entry[1]].path))[:_SKILLS_READ]
-    for skill in (skills[position] for _, position in first):
-        if match := pattern.search(f"{skill.name} {skill.description} {body_of(skill)}"):
-            return match[0].lower()
-    return None
-
-
-def _one_edit_away(word: str) -> set[str]:
-    """Return every word that differs by one letter added, removed, replaced or swapped."""
-    halves = [(word[:n], word[n:]) for n in range(len(word) + 1)]
-    near = {left + right[1:] for left, right in halves}
-    near |= {left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1}
-    near |= {left + letter + right[1:] for left, right in halves for letter in _LETTERS}
-    return near | {left + letter + right for left, right in halves for letter in _LETTERS}
-
-
-Reason = Literal["exact_path", "exact_name", "prefix", "token_overlap"]
-SCORES: dict[Reason, int] = {"exact_path": 1000, "exact_name": 900, "prefix": 700, "token_overlap": 100}
-
-
-class Scorer(Protocol):
-    """A second ranking for skills that match by words, for example by embeddings."""
-
-    def score(self, query: str, skills: Sequence[CatalogSkill]) -> Sequence[float]:
-        """Return one number for each skill, added to the score of its words, of which the best counts as 1."""
-        ...
+__all__ = [
+    "RANKINGS",
+    "Finder",
+    "Scorer",
+    "SearchReport",
+    "SearchResult",
+    "clamped_limit",
+    "excerpt",
+    "places",
+    "terms_in",
+]
 
 
 class SearchResult(NamedTuple):
-    """A skill, its score, and the reason for it."""
+    """A skill, its score, and the reason for it.
+
+    `why` says in words what matched; `copies` are the paths of skills with the same text, which it stands for.
+    """
 
     score: float
     reason: Reason
     skill: CatalogSkill
+    why: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+
+    @property
+    def and_copies(self) -> str:
+        """The number of copies in words; empty if there are none."""
+        count = len(self.copies)
+        return "" if not count else "and 1 copy" if count == 1 else f"and {count} copies"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "score": self.score,
+            "reason": self.reason,
+            "skill": self.skill.to_dict(),
+            "why": [*self.why],
+            "copies": [*self.copies],
+        }
 
 
 class SearchReport(NamedTuple):
     """The best results, their number, and whether there were more.
 
     `notes` says how the query was changed; `terms` are the terms that were searched for, as the index spells them;
-    `total` is the number of all skills that match, if they were counted.
+    `total` is the number of all skills that match, if they were counted. `confidence` is the estimated probability
+    that the first result fits; the report is `weak` if it is low, or if there is no result. `prior` is what earlier use
+    added to the scores, if it added anything.
     """
 
     query: str
@@ -120,6 +91,9 @@ class SearchReport(NamedTuple):
     notes: tuple[str, ...] = ()
     terms: frozenset[str] = frozenset()
     total: int | None = None
+    confidence: float = 0.0
+    weak: bool = False
+    prior: "QueryPrior | None" = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -127,10 +101,10 @@ class SearchReport(NamedTuple):
             "query": self.query,
             "count": self.count,
             "truncated": self.truncated,
-            "results": [
-                {"score": result.score, "reason": result.reason, "skill": result.skill.to_dict()}
-                for result in self.results
-            ],
+            "confidence": self.confidence,
+            "weak": self.weak,
+            "notes": [*self.notes],
+            "results": [result.to_dict() for result in self.results],
         }
 
 
@@ -141,22 +115,29 @@ def clamped_limit(limit: int, most: int) -> tuple[int, tuple[str, ...]]:
     return min(limit, most), (f"the limit was reduced from {limit} to {most}",) if limit > most else ()
 
 
-class _RankRequest(NamedTuple):
-    """Inputs of a ranking: the query, which skills may be results, and how many are needed."""
+class _Match(NamedTuple):
+    """A skill that matches: its score and reason, its order within a prefix, and its position in the catalog."""
 
-    query: str
-    keep: Callable[[int], bool]
-    needed: int
-    scorer: Scorer | None
+    score: float
+    reason: Reason
+    relevance: float
+    position: int
+    copies: tuple[int, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        return self.reason in ("exact_path", "exact_name")
 
 
-class _Ranked(NamedTuple):
-    """The result of a ranking: scores and positions, with notes and terms of the query."""
-
-    found: Sequence[tuple[float, int]]
-    notes: tuple[str, ...] = ()
-    terms: frozenset[str] = frozenset()
-    is_complete: bool = True
+def _within_length(query: str) -> tuple[str, tuple[str, ...]]:
+    """Return a query without blanks around it; of a long one its beginning and end, with a note."""
+    query = query.strip()
+    if len(query) <= QUERY_CHARS:
+        return query, ()
+    # A request stands before or after what it is about; the middle of so long a message is a log or a file.
+    half = QUERY_CHARS // 2
+    note = f"the query has {len(query):,} characters; its first and last {half:,} were searched for"
+    return f"{query[:half]}\n{query[-half:]}", (note,)
 
 
 class Finder:
@@ -170,6 +151,9 @@ class Finder:
         scopes: Sequence[str],
         ranking: Ranking,
         open_index: "Callable[[], IndexSnapshot]",
+        prefix: PrefixMatch = "flat",
+        copies: Literal["keep", "collapse"] = "keep",
+        weak: Literal["keep", "few"] = "keep",
     ) -> None:
         self.skills = skills
         self._cwd = cwd
@@ -178,6 +162,12 @@ class Finder:
         self._index: IndexSnapshot | None = None
         self._rank = {scope: n for n, scope in enumerate(scopes)}
         self._table = SkillTable.of(skills)
+        self._prefix = prefix
+        self._copies = copies
+        self._weak = weak
+        self._texts: dict[int, bytes | None] = {}
+        self._starts: dict[int, tuple[str, ...]] = {}
+        self._trusted: dict[str, list[int]] | None = None
 
     @property
     def index(self) -> "IndexSnapshot":
@@ -194,7 +184,7 @@ class Finder:
         if self._ranking == "relevance":
             self._index = self.index
 
-    def _tie_break(self, position: int) -> tuple[int, str]:
+    def tie_break(self, position: int) -> tuple[int, str]:
         """Return the sort key among equal scores."""
         skill = self.skills[position]
         return self._rank.get(skill.scope, len(self._rank)), skill.path
@@ -207,40 +197,439 @@ class Finder:
         keep: Callable[[CatalogSkill], bool],
         scorer: Scorer | None = None,
         notes: tuple[str, ...] = (),
+        every: bool = False,
+        prior: "Prior | None" = None,
     ) -> SearchReport:
-        """Return the skills that match a query, best first; the result depends on the skills and the query only."""
-        shown = query
-        if len(query) > QUERY_CHARS:
-            shown = cut(query, QUERY_CHARS + 1)
-            query, notes = query[:QUERY_CHARS], (*notes, f"the query was cut to its first {QUERY_CHARS} characters")
-        wanted = query.strip()
+        """Return the skills that match a query, best first; the result depends on skills, query and prior only.
+
+        With `every`, copies are results of their own, and weak results are not cut.
+        """
+        shown = cut(query, QUERY_CHARS + 1)
+        wanted, about_length = _within_length(query)
+        notes += about_length
         if not wanted:
-            return SearchReport(shown, 0, False, (), notes)
-        named = {n: reason for n, reason in self._named(wanted).items() if keep(self.skills[n])}
-        found: list[tuple[float, Reason, int]] = [(SCORES[reason], reason, n) for n, reason in named.items()]
-        ranked = _Ranked((), is_complete=False)
-        if len(found) <= limit:
-            request = _RankRequest(
-                wanted, lambda n: n not in named and keep(self.skills[n]), limit + 1 - len(found), scorer
+            return SearchReport(shown, 0, False, (), notes, weak=True)
+        used: list[QueryPrior] = []
+        bonuses = None if prior is None else lambda weights: self._bonuses(prior, weights, used)
+        request = RankRequest(wanted, lambda n: keep(self.skills[n]), limit + 1, scorer, bonuses)
+        collapse = self._copies == "collapse" and not every
+        while True:
+            found, ranked = self._matches(request)
+            total = len(found) if ranked.is_complete else None
+            matches, about_copies = self._collapsed(found, limit) if collapse else (found, ())
+            if ranked.is_complete or len(matches) > limit or len(found) < request.needed:
+                break
+            request = request._replace(needed=4 * request.needed)
+        best = (_with_half_prefixes(matches, limit) if self._prefix == "word" else matches)[:limit]
+        confidence = self._confidence(wanted, matches, ranked)
+        weak = confidence < WEAK_BELOW
+        if weak and self._weak == "few" and not every:
+            best = best[:_FEW]
+        words = _QueryWords(wanted)
+        results = tuple(
+            _with_use(self._result(match, words, ranked.terms), self._trusted_paths(match), used) for match in best
+        )
+        return SearchReport(
+            shown,
+            len(results),
+            len(matches) > len(results),
+            results,
+            notes + ranked.notes + about_copies,
+            ranked.terms,
+            total,
+            confidence,
+            weak,
+            *used,
+        )
+
+    def _matches(self, request: RankRequest) -> tuple[list[_Match], Ranked]:
+        """Return what matches, best first: skills that the query names, and, where there is room, those it ranks."""
+        named = {n: reason for n, reason in self._named(request.query).items() if request.keep(n)}
+        is_flat = self._prefix == "flat"
+        first = {n: reason for n, reason in named.items() if is_flat or reason != "prefix"}
+        ranked = Ranked((), is_complete=False)
+        if len(first) < request.needed:
+            keep = request.keep
+            ranked = RANKINGS[self._ranking](
+                self,
+                request._replace(keep=lambda n: n not in first and keep(n), needed=request.needed - len(first)),
             )
-            ranked = RANKINGS[self._ranking](self, request)
-            found += [(score, "token_overlap", position) for score, position in ranked.found]
-        found.sort(key=lambda entry: (-entry[0], self._tie_break(entry[2])))
-        best = tuple(SearchResult(score, reason, self.skills[n]) for score, reason, n in found[:limit])
-        total = len(found) if ranked.is_complete else None
-        return SearchReport(shown, len(best), len(found) > limit, best, notes + ranked.notes, ranked.terms, total)
+        points = {position: score for score, position in ranked.found}
+        found = [_Match(SCORES[reason], reason, points.pop(n, 0.0), n) for n, reason in named.items()]
+        found += [_Match(score, "token_overlap", 0.0, position) for position, score in points.items()]
+        return self._sorted(found), ranked
+
+    def _sorted(self, found: Iterable[_Match]) -> list[_Match]:
+        """Return matches, best first; few are equal, and only those need a tie-break."""
+        groups: dict[tuple[float, float], list[_Match]] = {}
+        for match in found:
+            groups.setdefault((-match.score, -match.relevance), []).append(match)
+        for group in groups.values():
+            if len(group) > 1:
+                group.sort(key=lambda match: self.tie_break(match.position))
+        return [match for key in sorted(groups) for match in groups[key]]
+
+    def _bonuses(self, prior: "Prior", weights: Mapping[str, float], used: "list[QueryPrior]") -> Mapping[int, float]:
+        """Return what a prior adds for trusted skills by position; the part that counts becomes the only one `used`."""
+        used.clear()
+        if (found := prior(weights)) is None:
+            return {}
+        if self._trusted is None:
+            self._trusted = {}
+            for position, skill in enumerate(self.skills):
+                if skill.trusted:
+                    self._trusted.setdefault(skill.real_path, []).append(position)
+        known = {path: bonus for path, bonus in found.bonuses.items() if path in self._trusted}
+        if known:
+            used.append(found._replace(bonuses=known))
+        return {position: bonus.share for path, bonus in known.items() for position in self._trusted[path]}
+
+    def ranking(self, query: str, *, most: int, keep: Callable[[CatalogSkill], bool]) -> tuple[SearchResult, ...]:
+        """Return the best skills for a query; none is left out for being a copy or a weak match.
+
+        A report may show fewer: tests of where a skill stands need the order that it is made from.
+        """
+        wanted, _ = _within_length(query)
+        if not wanted:
+            return ()
+        found, _ = self._matches(RankRequest(wanted, lambda n: keep(self.skills[n]), most + 1, None))
+        return tuple(SearchResult(match.score, match.reason, self.skills[match.position]) for match in found[:most])
 
     def _named(self, query: str) -> dict[int, Reason]:
         """Return the skills whose path or name equals the query, or whose name begins with it, with the reason."""
         folded = folded_name(query)
         exact = set(self._table.named(folded))
-        reasons: dict[int, Reason] = {
-            position: "exact_name" if position in exact else "prefix" for position in self._table.begun(folded)
-        }
+        begun = self._table.begun(folded)
+        if self._prefix == "word":
+            begun = [n for n in begun if n in exact or _ends_word(self.skills[n].name, folded)]
+        reasons: dict[int, Reason] = {position: "exact_name" if position in exact else "prefix" for position in begun}
         path = os.path.normpath(os.path.join(self._cwd, query))
         for candidate in (path, os.path.join(path, "SKILL.md")):
             reasons |= dict.fromkeys(self._table.at_path(candidate), "exact_path")
         return reasons
+
+    def _result(self, match: _Match, query: "_QueryWords", terms: Set[str]) -> SearchResult:
+        skill = self.skills[match.position]
+        if match.reason in _NAMED:
+            why = _NAMED[match.reason]
+        elif self._ranking == "relevance":
+            # Asking the index for the words of each text costs as much as the whole search.
+            has = _summary_terms(skill.name, skill.description).intersection(terms)
+            has = has or self._in_text(match.position, terms)
+            # What was searched for instead of a word is not in the query.
+            why = _matched(query.written(has) or sorted(has))
+        else:
+            why = _matched(_shared_words(query.text, skill))
+        return SearchResult(match.score, match.reason, skill, (why,), tuple(self.skills[n].path for n in match.copies))
+
+    def _trusted_paths(self, match: _Match) -> list[str]:
+        """Return the real paths of the trusted skills behind a match: itself, and its copies."""
+        skills = [self.skills[position] for position in (match.position, *match.copies)]
+        return [skill.real_path for skill in skills if skill.trusted]
+
+    def _in_text(self, position: int, terms: Set[str]) -> frozenset[str]:
+        """Return the rarest terms that a skill has; of a long query some, if it has any of these."""
+        rarest = sorted(terms, key=lambda term: (-self.index.weight(term), term))
+        batches = (rarest[start : start + _TERMS_ASKED] for start in range(0, len(rarest), _TERMS_ASKED))
+        return next(filter(None, (self.index.matched(position, some) for some in batches)), frozenset())
+
+    def _confidence(self, query: str, matches: Sequence[_Match], ranked: Ranked) -> float:
+        """Return how probable it is that the first match fits."""
+        if (settled := self._settled(query, matches, ranked)) is not None:
+            return settled
+        if self._ranking == "overlap":
+            words = set(_TOKEN.findall(query.lower())) - STOP_WORDS
+            return of_shared_words(
+                len(words.intersection(_shared_words(query, self.skills[matches[0].position]))), len(words)
+            )
+        features = self._features(query, matches, ranked)
+        return 0.0 if features is None else estimate(features)
+
+    def _settled(self, query: str, matches: Sequence[_Match], ranked: Ranked) -> float | None:
+        """Return the confidence if it does not depend on scores: the query says nothing, or is in a name."""
+        if not matches:
+            return 0.0
+        if matches[0].is_exact:
+            return NAMED
+        if not has_content(query) or (ranked.evidence is not None and not ranked.evidence.score):
+            # Small talk, or words that every skill has.
+            return 0.0
+        name = self.skills[matches[0].position].name
+        if matches[0].reason == "prefix" and _ends_word(name, folded_name(query)):
+            return BEGUN
+        terms = query_terms(query)
+        return BEGUN if terms and terms.keys() <= query_terms(name).keys() else None
+
+    def _features(self, query: str, matches: Sequence[_Match], ranked: Ranked) -> MatchFeatures | None:
+        """Return the numbers that tell how well the first match by words fits; None if there is none."""
+        evidence = ranked.evidence
+        if evidence is None:
+            return None
+        by_description: dict[str, float] = {}
+        for match in matches[: 4 * _COMPARED]:
+            if points := match.relevance or (match.reason == "token_overlap" and match.score):
+                score = by_description.setdefault(self.skills[match.position].description, points)
+                by_description[self.skills[match.position].description] = max(score, points)
+        scores = sorted(map(_words_score, by_description.values()), reverse=True)[:_COMPARED]
+        first, others = (scores[:1] or [0.0])[0] or 1.0, scores[1:]
+        terms = query_terms(query)
+        unknown = 0 if evidence.segments > 1 else sum(not self.index.skills_with(term) for term in terms)
+        # A word that no skill has weighs as much as the rarest that one has.
+        known = evidence.weight / (evidence.weight + unknown * math.log(1 + (len(self.skills) - 0.5) / 1.5))
+        return MatchFeatures(
+            score=math.log1p(evidence.score),
+            share=evidence.score / evidence.weight,
+            matched=evidence.matched * known,
+            summary=evidence.summary * known,
+            second=others[0] / first if others else 0.0,
+            others=sum(others) / (_COMPARED - 1) / first,
+            terms=math.log1p(evidence.terms),
+            known=known,
+        )
+
+    def features(
+        self, query: str, *, keep: Callable[[CatalogSkill], bool]
+    ) -> tuple[float | None, MatchFeatures | None]:
+        """Return the confidence of a search if it is settled, and else the numbers that it is computed from."""
+        matches, ranked = self._matches(RankRequest(query.strip(), lambda n: keep(self.skills[n]), _COMPARED, None))
+        return self._settled(query, matches, ranked), self._features(query, matches, ranked)
+
+    def _collapsed(self, found: Sequence[_Match], limit: int) -> tuple[list[_Match], tuple[str, ...]]:
+        """Return the matches with equal texts as one, as far as places go, and a note if a limit was reached.
+
+        The skill that is shown is one that models may use if there is one, else any; of these the first by scope, and
+        then the best match. It takes the best place among its equals. A skill that the query names exactly is not
+        shown under another name.
+        """
+        texts = _ComparedTexts(self.skills, self._texts, self._starts)
+        alike = texts.alike([match.position for match in found[:COPIES_COMPARED]])
+        collapsed: dict[int, _Match] = {}
+        gone: set[int] = set()
+        places = 0
+        for at, match in enumerate(found):
+            if places > limit:
+                break
+            if at not in gone and at in alike and (text := texts.digest(match.position)):
+                same = [n for n in alike[at] if n not in gone and texts.digest(found[n].position) == text]
+                one = self._with_named([(n, found[n]) for n in same])
+                collapsed.update([self._shown_of(one)])
+                gone.update(n for n, _ in one)
+            places += at in collapsed or at not in gone
+        rest = [collapsed.get(at, match) for at, match in enumerate(found) if at in collapsed or at not in gone]
+        return rest, texts.notes
+
+    def _with_named(self, same: Sequence[tuple[int, _Match]]) -> Sequence[tuple[int, _Match]]:
+        """Return those of some matches with one text that one result stands for.
+
+        A skill that the query names, but that models may not use, does not stand for one that they may use.
+        """
+        named = [(at, match) for at, match in same if match.is_exact]
+        usable = [match for _, match in same if _is_usable(self.skills[match.position])]
+        return named if named and usable and not any(match.is_exact for match in usable) else same
+
+    def _shown_of(self, same: Sequence[tuple[int, _Match]]) -> tuple[int, _Match]:
+        """Return the place of some matches with one text, and the match that is shown there for all of them."""
+        # An untrusted copy neither stands for a trusted skill nor moves it.
+        usable = [(at, match) for at, match in same if _is_usable(self.skills[match.position])] or same
+        place, best = usable[0]
+        equals = [match.position for _, match in usable if match.reason == best.reason]
+        shown = min(equals, key=lambda position: self.tie_break(position)[0])
+        others = sorted((match.position for _, match in same if match.position != shown), key=self.tie_break)
+        return place, best._replace(position=shown, copies=tuple(others))
+
+
+_FEW = 3
+"""The most results of a weak report."""
+
+
+def _with_half_prefixes(matches: Sequence[_Match], limit: int) -> list[_Match]:
+    """Return matches in which prefixes have at most half of the places; the others of them rank by their words."""
+    exact = [match for match in matches if match.is_exact]
+    begun = [match for match in matches if match.reason == "prefix"]
+    others = [match for match in matches if match.reason == "token_overlap"]
+    room = max(0, limit - len(exact))
+    first = max(1, room // 2, room - len(others))
+    by_words = [match._replace(score=match.relevance, reason="token_overlap") for match in begun[first:]]
+    return [*exact, *begun[:first], *sorted([*by_words, *others], key=lambda match: -match.score)]
+
+
+_WITH_DIGIT = 3
+"""The letters after which a digit begins a word: `python` begins `python3-tools`, but `k` does not begin `k8s`."""
+
+
+def _ends_word(name: str, start: str) -> bool:
+    """Return whether a word of a name ends after its first letters, which are folded."""
+    folded = folded_name(name)
+    written = name if len(name) == len(folded) else folded
+    before, after = written[len(start) - 1], written[len(start)]
+    if not (before.isalnum() and after.isalnum()):
+        return True
+    if after.isdigit() and not before.isdigit():
+        return len(start) >= _WITH_DIGIT
+    # Chinese, Japanese and Korean have no blanks; other scripts change at the end of a word.
+    return is_single(after) or is_single(before) or (before.islower() and after.isupper())
+
+
+# Why a skill is a result --------------------------------------------------------------------------
+
+_NAMED: Mapping[Reason, str] = {
+    "exact_path": "its path is the query",
+    "exact_name": "its name is the query",
+    "prefix": "its name begins with the query",
+}
+_COMPARED = 10
+"""The number of matches whose scores tell how far the first one is ahead."""
+_WORDS_NAMED = 8
+_WORD_CHARS = 32
+_TERMS_ASKED = 46
+"""The terms that the index is asked about at once for a sentence that names eight."""
+
+
+@lru_cache(maxsize=1 << 12)
+def _summary_terms(name: str, description: str) -> frozenset[str]:
+    return frozenset(analyzer().query_terms(f"{name} {description}"))
+
+
+def _words_score(points: float) -> float:
+    """Return a number in proportion to the score of words behind the points of a result."""
+    share = (points - SCORES["token_overlap"]) / (SCORES["prefix"] - SCORES["token_overlap"])
+    return share / max(1 - share, 1e-6)
+
+
+def _matched(words: Iterable[str]) -> str:
+    """Return in words what of a query matched, each word once and as it is written there."""
+    once = list({word.casefold(): cut(word, _WORD_CHARS) for word in words}.values())
+    if not once:
+        return "matched by the second scorer"
+    more = f" and {len(once) - _WORDS_NAMED} more" if len(once) > _WORDS_NAMED else ""
+    return f"matched: {', '.join(once[:_WORDS_NAMED])}{more}"
+
+
+def _with_use(result: SearchResult, paths: Iterable[str], used: "Sequence[QueryPrior]") -> SearchResult:
+    """Return a result that also says how often it was loaded after similar searches, if that raised its score.
+
+    The real `paths` are those of trusted skills that it is or stands for.
+    """
+    bonuses = [used[0].bonuses[path] for path in {*paths} & used[0].bonuses.keys()] if used else []
+    if not bonuses or result.reason in ("exact_path", "exact_name"):
+        return result
+    times = sum(bonus.times for bonus in bonuses)
+    return result._replace(why=(*result.why, f"loaded {plural(times, 'time')} after similar searches"))
+
+
+def places(text: str, terms: Set[str]) -> list[tuple[int, int]]:
+    """Return the start and end of each match of the terms in a text."""
+    return _places(analyzer().words(text), terms)
+
+
+def _places(words: Iterable[Word], terms: Set[str]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for word in words:
+        if not terms.isdisjoint(word.terms):
+            # Overlapping pairs of characters, as in Chinese, are one match, and so are a compound and its parts.
+            start, end = found.pop() if found and found[-1][1] > word.start else (word.start, word.end)
+            found.append((start, max(end, word.end)))
+    return found
+
+
+class _QueryWords:
+    """The words of a query, divided once for all results."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def _words_of(self) -> dict[str, list[Word]]:
+        """The words by term."""
+        found: dict[str, list[Word]] = {}
+        for word in analyzer().words(self.text):
+            for term in word.terms:
+                found.setdefault(term, []).append(word)
+        return found
+
+    def written(self, terms: Set[str]) -> list[str]:
+        """Return what stands in the query for some terms."""
+        words = {word for term in terms for word in self._words_of.get(term, ())}
+        return [self.text[start:end] for start, end in _places(sorted(words, key=lambda word: word.order), terms)]
+
+
+def terms_in(text: str, terms: Set[str]) -> frozenset[str]:
+    """Return the terms that occur in a text."""
+    return frozenset(term for word in analyzer().words(text) for term in word.terms if term in terms)
+
+
+_LINES_SEARCHED = 5000
+
+
+def excerpt(body: str, terms: Set[str]) -> str:
+    """Return the first line of a body with the most terms, or an empty text if no line has one."""
+    best, most = "", 0
+    for line in body.splitlines()[:_LINES_SEARCHED]:
+        found = len(terms_in(line, terms))
+        if found > most:
+            best, most = line, found
+    return best.lstrip(" \t#*->|").rstrip(" \t|")
+
+
+# Equal texts --------------------------------------------------------------------------------------
+
+_FILE_COST = 16 * 1024
+"""The bytes that opening a file counts for."""
+
+
+class _ComparedTexts:
+    """The texts of skills without name and blanks; those read before are in `known`, their first words in `starts`."""
+
+    def __init__(
+        self, skills: Sequence[CatalogSkill], known: dict[int, bytes | None], starts: dict[int, tuple[str, ...]]
+    ) -> None:
+        self._skills = skills
+        self._known = known
+        self._digests: dict[int, bytes | None] = {}
+        self._starts = starts
+        self._left = COPIES_BYTES
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said about the comparison."""
+        return ("there are too many copies to compare all of them",) if self._left < 0 else ()
+
+    def alike(self, found: Iterable[int]) -> dict[int, list[int]]:
+        """Return for each place whose skill may have a copy the places of skills with descriptions that begin alike."""
+        groups: dict[object, list[int]] = {}
+        for at, position in enumerate(found):
+            if (start := self._starts.get(position)) is None:
+                start = self._starts[position] = tuple(self._skills[position].description.split(None, 4)[:4])
+            groups.setdefault(start, []).append(at)
+        return {at: group for group in groups.values() if len(group) > 1 for at in group}
+
+    def digest(self, position: int) -> bytes | None:
+        """Return the digest of a text; None if it cannot be read, or too much was read for one search."""
+        if position not in self._digests:
+            skill = self._skills[position]
+            # What an earlier search read costs as much: no answer depends on what was asked before.
+            self._left -= _FILE_COST + skill.size
+            if self._left >= 0 and position not in self._known:
+                self._known[position] = _text_digest(skill)
+            self._digests[position] = self._known[position] if self._left >= 0 else None
+        return self._digests[position]
+
+
+def _text_digest(skill: CatalogSkill) -> bytes | None:
+    if skill.scope == "remote" or skill.hidden == "changed":
+        # The text of the one is not fetched before a load, that of the other is not handed out.
+        return None
+    try:
+        data = read_skill(skill, limit=SKILL_FILE_BYTES).data
+    except (FileReadError, IsADirectoryError, ResourceNotFound, PathEscape, LimitExceeded):
+        return None
+    text = body(data)
+    head = re.sub(rb"(?m)^name[ \t]*:.*$", b"", data[: len(data) - len(text)])
+    return blake2b(b" ".join([*head.split(), b"\0", *text.split()]), digest_size=16).digest()
+
+
+def _is_usable(skill: CatalogSkill) -> bool:
+    return skill.trusted and skill.hidden is None
 
 
 # Shared words, counted ----------------------------------------------------------------------------
@@ -248,100 +637,23 @@ class Finder:
 _TOKEN = lazy_pattern(r"[a-z0-9]+")
 
 
-def _by_overlap(finder: Finder, request: _RankRequest) -> _Ranked:
+def _by_overlap(finder: Finder, request: RankRequest) -> Ranked:
     """Score 100, plus one for each word that the query shares with name and description."""
-    words = set(_TOKEN.findall(request.query.lower()))
     found = []
     for position, skill in enumerate(finder.skills):
-        if request.keep(position):
-            shared = words.intersection(_TOKEN.findall(f"{skill.name} {skill.description}".lower()))
-            if shared:
-                found.append((float(SCORES["token_overlap"] + len(shared)), position))
-    return _Ranked(found)
+        if request.keep(position) and (shared := _shared_words(request.query, skill)):
+            found.append((float(SCORES["token_overlap"] + len(shared)), position))
+    return Ranked(found)
 
 
-# Shared words, weighted ---------------------------------------------------------------------------
-
-_FIRST_RESULTS = 128
-
-
-def _by_relevance(finder: Finder, request: _RankRequest) -> _Ranked:
-    """Score by the index, raised by the share of the skill's name that the query covers."""
-    index = finder.index
-    terms, notes = corrected(request.query, index, finder.skills)
-    if index.unread:
-        notes = (*notes, f"{index.unread} skills could not be read, and are found by name and description alone")
-    weights = {term: (1 + math.log(times)) * index.weight(term) for term, times in terms.items()}
-    rarest = sorted((term for term in weights if weights[term]), key=lambda term: (-weights[term], term))[:QUERY_TERMS]
-    weights = {term: weights[term] for term in rarest}
-    if request.scorer is not None:
-        try:
-            second_scores = _second_scores(request.scorer, request.query, finder.skills)
-        except Exception as error:
-            # The scorer is not our code: its failure costs its scores, not the search.
-            notes = (*notes, f"ranked by words alone, since the second scorer failed: {type(error).__name__}: {error}")
-        else:
-            found = _with_second_scores(finder, request, weights, second_scores)
-            return _Ranked(found, notes, frozenset(weights))
-    most = _FIRST_RESULTS
-    while True:
-        rough = index.best(weights, most)
-        found = [(_points(score), n) for score, n in _covered(finder, rough, weights) if request.keep(n)]
-        if len(rough) < min(most, len(finder.skills)) or len(rough) == len(finder.skills):
-            return _Ranked(found, notes, frozenset(weights))
-        found.sort(reverse=True)
-        # No skill further down can be a result, even if the query covers its whole name.
-        beyond = _points(rough[-1][0] * (1 + finder.index.coverage))
-        if len(found) >= request.needed and found[request.needed - 1][0] > beyond:
-            return _Ranked(found, notes, frozenset(weights), is_complete=False)
-        most *= 4
+def _shared_words(query: str, skill: CatalogSkill) -> list[str]:
+    """Return the words of a query that a name and description have, in the order of the query."""
+    words = dict.fromkeys(_TOKEN.findall(query.lower()))
+    has = set(_TOKEN.findall(f"{skill.name} {skill.description}".lower()))
+    return [word for word in words if word in has]
 
 
-def _covered(
-    finder: Finder, rough: Sequence[tuple[int, int]], weights: Mapping[str, float]
-) -> Iterator[tuple[float, int]]:
-    for score, position in rough:
-        name = _name_terms(finder.skills[position].name)
-        share = sum(map(weights.__contains__, name)) / len(name) if name else 0.0
-        yield score * (1 + finder.index.coverage * share), position
-
-
-@lru_cache(maxsize=1 << 15)
-def _name_terms(name: str) -> tuple[str, ...]:
-    """Return the terms of a skill's name, as a query for it would have them."""
-    return tuple(analyzer().query_terms(name))
-
-
-def _points(score: float) -> float:
-    """Return a score between `token_overlap` and `prefix`."""
-    top = SCORES["prefix"] - SCORES["token_overlap"]
-    return round(SCORES["token_overlap"] + top * score / (score + _HALF), 4)
-
-
-_HALF = 25_600.0
-"""The score of the index that lies halfway between `token_overlap` and `prefix`."""
-
-
-def _second_scores(scorer: Scorer, query: str, skills: Sequence[CatalogSkill]) -> list[float]:
-    """Return the score of a second scorer for each skill; a negative number or NaN counts as 0."""
-    given = [float(number) for number in scorer.score(query, skills)]
-    if len(given) != len(skills):
-        raise ConfigurationError(f"it gave {len(given)} numbers for {len(skills)} skills")
-    if any(map(math.isinf, given)):
-        raise ConfigurationError("it gave an infinite number")
-    return [number if number > 0 else 0.0 for number in given]
-
-
-def _with_second_scores(
-    finder: Finder, request: _RankRequest, weights: Mapping[str, float], second_scores: Sequence[float]
-) -> list[tuple[float, int]]:
-    by_words = {n: score for score, n in _covered(finder, finder.index.best(weights, len(finder.skills)), weights)}
-    top = max(by_words.values(), default=1.0)
-    sums = [by_words.get(n, 0.0) / top + second for n, second in enumerate(second_scores)]
-    return [(_points(_HALF * total), n) for n, total in enumerate(sums) if total > 0 and request.keep(n)]
-
-
-RANKINGS: Mapping[Ranking, Callable[[Finder, _RankRequest], _Ranked]] = {
-    "relevance": _by_relevance,
+RANKINGS: Mapping[Ranking, Callable[[Finder, RankRequest], Ranked]] = {
+    "relevance": lambda finder, request: by_relevance(finder.index, finder.skills, request),
     "overlap": _by_overlap,
 }

@@ -3,11 +3,12 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
+from skillshelf.search.spellings import american, compounds, joined_words, signs, without_accents, without_signs
 
 if TYPE_CHECKING:
     import tantivy
@@ -15,14 +16,20 @@ if TYPE_CHECKING:
 __all__ = [
     "PER_UNIT",
     "STOP_WORDS",
+    "UNIT",
     "WEIGHTS",
     "Analyzer",
     "IndexSnapshot",
+    "TermCounts",
     "Weights",
     "Word",
     "analyzer",
     "impact_terms",
+    "is_mostly_unspaced",
     "is_single",
+    "language_mark",
+    "query_terms",
+    "unspaced_runs",
 ]
 
 
@@ -60,6 +67,19 @@ class Word(NamedTuple):
     end: int
     terms: tuple[str, ...]
 
+    @property
+    def order(self) -> tuple[int, int]:
+        """The sort key by which a compound comes before its parts."""
+        return self.start, -self.end
+
+
+class TermCounts(NamedTuple):
+    """The terms of a text with their counts, the number of its words, and its language if it is not English."""
+
+    counts: dict[str, int]
+    length: int
+    language: str | None = None
+
 
 class Analyzer(dict[str, str]):
     """A mapping from chunks of text to their terms, computed once each: texts repeat few chunks often."""
@@ -84,7 +104,45 @@ class Analyzer(dict[str, str]):
     def count(self, text: str) -> dict[str, int]:
         """Return every term of a text with its count."""
         # Counted before they are looked up: a text has each of its chunks more than twice.
+        return self._count(Counter(_chunks(text)))
+
+    def indexed(self, text: str, least: int = 0) -> "TermCounts":
+        """Return the terms by which a text is found: also compounds as one word, and stems in its own language.
+
+        A language is told by that many of its commonest words; by 0, none is.
+        """
         chunks = Counter(_chunks(text))
+        counts = self._count(chunks)
+        length = sum(counts.values())
+        for word, times in Counter(joined_words(text)).items():
+            counts[self[word]] = counts.get(self[word], 0) + times
+        from skillshelf.search.languages import language_of
+
+        language = language_of(chunks, least=least) if least else None
+        if language:
+            for term, times in self._stems(chunks, language):
+                counts.setdefault(term, times)
+        return TermCounts(counts, length, language)
+
+    def _stems(self, chunks: Mapping[str, int], language: str) -> Iterator[tuple[str, int]]:
+        from skillshelf.search.languages import stemmed
+
+        for chunk, times in chunks.items():
+            for word in _WORD.findall(chunk):
+                if term := stemmed(word.lower(), language):
+                    yield term, times
+
+    def stems(self, text: str, language: str) -> dict[str, str]:
+        """Return the stems of the words of a text in a language, with their usual terms."""
+        from skillshelf.search.languages import stemmed
+
+        found = {}
+        for word in _WORD.findall(text):
+            if word.lower() not in STOP_WORDS and (term := stemmed(word.lower(), language)) and term != self[word]:
+                found[term] = self[word]
+        return found
+
+    def _count(self, chunks: Mapping[str, int]) -> dict[str, int]:
         counts: dict[str, int] = {}
         for terms, times in zip(map(self.__getitem__, chunks), chunks.values(), strict=True):
             counts[terms] = counts.get(terms, 0) + times
@@ -95,13 +153,33 @@ class Analyzer(dict[str, str]):
                 counts[term] = counts.get(term, 0) + times
         return counts
 
-    def query_terms(self, text: str) -> Mapping[str, int]:
+    def query_terms(self, text: str, *, joined: bool = True) -> Mapping[str, int]:
         """Return the terms of a query with their counts; stop words count only if there is nothing else."""
-        words = [word for chunk in _chunks(text) for word in _words(chunk)]
+        is_ascii = text.isascii()
+        words = _chunks(text)
+        if not is_ascii:
+            words = [word for chunk in words for word in _words(chunk)]
+        if joined and (whole := joined_words(text)):
+            # What is left of `e-mail` and `a/b` is a letter that says nothing.
+            letters = {word[0] for word in whole} | {word[-1] for word in whole}
+            words = [word for word in words if len(word) > 1 or word.lower() not in letters] + whole
         significant = [word for word in words if word.lower() not in STOP_WORDS]
-        terms = Counter(term for word in significant or words for term in self[word].split())
+        terms = dict(Counter(" ".join(map(self.__getitem__, significant or words)).split()))
+        if is_ascii:
+            return terms
         # A single character of an unspaced script is nearly everywhere: it too counts only if there is nothing else.
         return {term: times for term, times in terms.items() if not is_single(term)} or terms
+
+    def adjacent(self, text: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the term of adjacent words of a query as if they were one word, such as `data base`, and theirs."""
+        words = text.split()
+        firsts = [word.lower() if _is_joinable(word) else None for word in words[:-1]]
+        for first, second in zip(firsts, words[1:], strict=True):
+            if not first or not _is_joinable(second := second.rstrip(".,;:!?)")):
+                continue
+            # Two long words are no word together.
+            if joined := self[first + second.lower()]:
+                yield joined, self[first], self[second.lower()]
 
     def plain_words(self, text: str) -> dict[str, str]:
         """Return the plain words of a text by term, as they were written; not those in camel case."""
@@ -112,9 +190,20 @@ class Analyzer(dict[str, str]):
         return self._stem(word)
 
     def words(self, text: str) -> Iterator[Word]:
-        """Yield the words of a text with their positions, to mark matches; for unspaced scripts, the pairs."""
+        """Yield the words of a text with their positions, to mark matches; for unspaced scripts, the pairs.
+
+        A compound comes before its parts.
+        """
+        found = [Word(start, end, (self[joined],)) for start, end, joined in (*compounds(text), *signs(text))]
+        found += self._simple_words(text)
+        yield from sorted(found, key=lambda word: word.order)
+
+    def _simple_words(self, text: str) -> Iterator[Word]:
         for match in _WORD.finditer(text):
             at = match.start()
+            if match[0].isascii():
+                yield Word(at, match.end(), tuple(self[match[0]].split()))
+                continue
             for part in _UNSPACED.split(match[0]):
                 if _UNSPACED.match(part):
                     yield from (Word(at + n, at + n + 2, (part[n : n + 2],)) for n in range(len(part) - 1))
@@ -145,7 +234,7 @@ class Analyzer(dict[str, str]):
 
 
 def _chunks(text: str) -> list[str]:
-    return text.encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
+    return without_signs(text).encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
 
 
 def _words(chunk: str) -> list[str]:
@@ -154,16 +243,41 @@ def _words(chunk: str) -> list[str]:
         return [chunk]
     from unicodedata import normalize
 
-    return _WORD.findall(normalize("NFKC", chunk))
+    return _WORD.findall(without_accents(normalize("NFKC", chunk)))
 
 
 def _is_plain(word: str) -> bool:
     return word.isascii() and word.isalpha() and len(word) <= WORD_CHARS
 
 
+def _is_joinable(word: str) -> bool:
+    return _is_plain(word) and word.lower() not in STOP_WORDS
+
+
+def unspaced_runs(text: str) -> list[str]:
+    """Return the runs of Chinese characters, kana and hangul in a text."""
+    return _UNSPACED.findall(text)
+
+
 def is_single(term: str) -> bool:
     """Return whether a term is one character of an unspaced script."""
     return len(term) == 1 and bool(_UNSPACED.match(term))
+
+
+def is_mostly_unspaced(text: str) -> bool:
+    """Return whether most letters of a text are Chinese characters, kana or hangul."""
+    unspaced = sum(map(len, _UNSPACED.findall(text)))
+    return 2 * unspaced > sum(map(str.isalnum, text))
+
+
+_NO_PLURAL = "ios"
+"""A name that the stemmer takes for several `io`, which is `I/O`."""
+
+
+@lru_cache(maxsize=1 << 4)
+def query_terms(text: str) -> Mapping[str, int]:
+    """Return the terms of a query with their counts, not to be changed: a search asks for them several times."""
+    return analyzer().query_terms(text)
 
 
 @cache
@@ -172,7 +286,7 @@ def analyzer() -> Analyzer:
     import tantivy
 
     stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer("english")).build()
-    return Analyzer(lambda word: stemmer.analyze(word)[0])
+    return Analyzer(lambda word: word if word == _NO_PLURAL else stemmer.analyze(american(word))[0])
 
 
 PER_UNIT = 4
@@ -180,7 +294,7 @@ PER_UNIT = 4
 
 
 class Weights(NamedTuple):
-    """The constants of the ranking. `bench/search.py --cross-validate` shows how they were chosen."""
+    """The constants of the ranking. `bench/search.py --tables constants` shows how they were chosen."""
 
     saturation: float = 1.2
     name: float = 1.0
@@ -198,23 +312,37 @@ WEIGHTS = Weights()
 """The constants in use."""
 
 
+_DESCRIPTION_LANGUAGE = 3
+_BODY_LANGUAGE = 10
+"""Common words of a language that a text must have to be in it."""
+
+
 def impact_terms(name: str, description: str, body: str, analyzer: Analyzer, weights: Weights) -> str:
     """Return the indexed text of a skill: each of its terms with the step of its impact, separated by blanks."""
-    metadata = _metadata(analyzer.count(name), analyzer.count(description), weights)
-    counts = analyzer.count(body)
-    length = _length(sum(counts.values()), weights.body_terms, weights.body_slope)
+    described = analyzer.indexed(description, _DESCRIPTION_LANGUAGE)
+    text = analyzer.indexed(body, _BODY_LANGUAGE)
+    metadata = _metadata(analyzer.indexed(name), described, weights)
+    counts = text.counts
+    length = _length(text.length, weights.body_terms, weights.body_slope)
     impacts = {times: weights.body * _saturated(times / length, weights.saturation) for times in {0, *counts.values()}}
     steps = {times: _step(impact) for times, impact in impacts.items()}
     tokens = [term + _step(impact + impacts[counts.pop(term, 0)]) for term, impact in metadata.items()]
     tokens += map(str.__add__, counts, map(steps.__getitem__, counts.values()))
+    if languages := {described.language, text.language} - {None}:
+        tokens += [f"{language_mark(language)}/1" for language in ("", *sorted(filter(None, languages)))]
     return " ".join(tokens)
 
 
-def _metadata(name: Mapping[str, int], description: Mapping[str, int], weights: Weights) -> dict[str, float]:
-    name_length = _length(sum(name.values()), weights.name_terms, weights.name_slope)
-    length = _length(sum(description.values()), weights.description_terms, weights.description_slope)
-    times = {term: count / length for term, count in description.items()}
-    for term, count in name.items():
+def language_mark(language: str) -> str:
+    """Return the term that every skill with a text in a language has; an empty one stands for all but English."""
+    return f"={language}"
+
+
+def _metadata(name: TermCounts, description: TermCounts, weights: Weights) -> dict[str, float]:
+    name_length = _length(name.length, weights.name_terms, weights.name_slope)
+    length = _length(description.length, weights.description_terms, weights.description_slope)
+    times = {term: count / length for term, count in description.counts.items()}
+    for term, count in name.counts.items():
         times[term] = times.get(term, 0) + weights.name * count / name_length
     return {term: _saturated(often, weights.saturation) for term, often in times.items()}
 
@@ -231,19 +359,19 @@ def _step(impact: float) -> str:
     return f"/{max(1, round(PER_UNIT * impact))}"
 
 
-_UNIT = 256
+UNIT = 256
 """Score units per point; sums stay whole numbers that 32-bit floats represent exactly."""
-_POSTINGS_KEPT = 50_000
+_SCORE_BITS = 23
+"""Bits of a whole number that a 32-bit float represents exactly, at least."""
+_POSTINGS_KEPT = 20_000
 
 
 class _TermPostings(NamedTuple):
-    """The tokens of a term with their steps, and the number of skills that have it."""
+    """The queries for the tokens of a term with their steps, and the number of skills that have it."""
 
-    steps: tuple[tuple[str, int], ...]
+    steps: "tuple[tuple[tantivy.Query, int], ...]"
     skills: int
-
-
-_NO_POSTINGS = _TermPostings((), 0)
+    weight: float
 
 
 class IndexSnapshot:
@@ -274,33 +402,90 @@ class IndexSnapshot:
         self._outdated = outdated
         self._whole = not outdated and all(layer.doc_freq("terms", "/") == layer.num_docs for layer in layers)
         self._known: dict[str, _TermPostings] = {}
+        self._stamps: Mapping[int, int] | None = None
+
+    def joined(self, other: "IndexSnapshot", own: Sequence[int], others: Sequence[int]) -> "IndexSnapshot":
+        """Return one index of both; `own` and `others` are the new positions of the skills of each."""
+        positions = {stamp: own[position] for stamp, position in self._positions.items()}
+        positions |= {stamp: others[position] for stamp, position in other._positions.items()}
+        return IndexSnapshot(
+            [*self._layers, *other._layers],
+            self._schema,
+            positions,
+            coverage=self.coverage,
+            outdated=[*self._outdated, *other._outdated],
+            unread=self.unread + other.unread,
+        )
 
     def weight(self, term: str) -> float:
         """Return the rarity of a term among the skills; 0 if none has it."""
-        skills = self._postings(term).skills
-        return math.log(1 + (len(self._positions) - skills + 0.5) / (skills + 0.5)) if skills else 0.0
+        return self._postings(term).weight
 
     def skills_with(self, term: str) -> int:
         """Return the number of skills that have a term."""
         return self._postings(term).skills
 
-    def best(self, weights: Mapping[str, float], most: int) -> list[tuple[int, int]]:
-        """Return scores and positions of the skills that match weighted terms best; equal scores are unordered."""
-        from tantivy import Occur, Query
+    def terms_begun(self, start: str) -> set[str]:
+        """Return all terms that begin with some letters."""
+        found = (pair for layer in self._layers for pair in layer.terms_with_prefix("terms", start))
+        return {token.rpartition("/")[0] for token, _ in found}
 
-        should, with_score = Occur.Should, Query.const_score_query
-        clauses = [
-            (should, with_score(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
-            for term, weight in weights.items()
-            for token, step in self._postings(term).steps
-        ]
+    def query(
+        self, weights: Mapping[str, float], segments: Sequence[Mapping[str, float]] = ()
+    ) -> "tantivy.Query | None":
+        """Return a search for weighted terms, for `best`; None if no skill has any of them.
+
+        Of the weighted terms of each segment, if there are any, the best sum is added.
+        """
+        from tantivy import Query
+
+        clauses = self._clauses(weights)
         if not clauses:
+            return None
+        if segments:
+            sums = [Query.boolean_query(self._clauses(segment)) for segment in segments]
+            clauses.append((clauses[0][0], Query.disjunction_max_query(sums)))
+        return Query.boolean_query(clauses)
+
+    def best(self, query: "tantivy.Query | None", most: int) -> list[tuple[int, int]]:
+        """Return scores and positions of the skills that match a search best; equal scores are unordered."""
+        if query is None:
             return []
-        query = Query.boolean_query(clauses)
         found = [hit for layer in self._layers for hit in self._hits(layer, query, most)]
         if len(self._layers) > 1:
             found.sort(key=lambda hit: -hit[0])
         return found[:most]
+
+    def _clauses(self, weights: Mapping[str, float]) -> "list[tuple[tantivy.Occur, tantivy.Query]]":
+        from tantivy import Occur, Query
+
+        should, with_score = Occur.Should, Query.const_score_query
+        scaled = [(self._postings(term).steps, weight * UNIT / PER_UNIT) for term, weight in weights.items()]
+        return [
+            (should, with_score(query, round(per_step * step))) for steps, per_step in scaled for query, step in steps
+        ]
+
+    def matched(self, position: int, terms: Collection[str]) -> frozenset[str]:
+        """Return those of some terms that a skill has."""
+        from tantivy import Occur, Query
+
+        if self._stamps is None:
+            self._stamps = {position: stamp for stamp, position in self._positions.items()}
+        should, with_score = Occur.Should, Query.const_score_query
+        skill = with_score(self._term_query(self._schema, "stamp", self._stamps[position]), 0.0)
+        known = [term for term in sorted(terms) if self._postings(term).skills]
+        found: set[str] = set()
+        for start in range(0, len(known), _SCORE_BITS):
+            # The score of a skill tells which terms it has: each of them adds a bit of its own.
+            batch = known[start : start + _SCORE_BITS]
+            clauses = [
+                (should, with_score(query, 1 << bit)) for bit, term in enumerate(batch) for query in self._either(term)
+            ]
+            query = Query.boolean_query([(Occur.Must, skill), *clauses])
+            for layer in self._layers:
+                for score, _ in layer.search(query, limit=1, count=False).hits:
+                    found.update(term for bit, term in enumerate(batch) if int(score) >> bit & 1)
+        return frozenset(found)
 
     def _hits(self, layer: "tantivy.Searcher", query: "tantivy.Query", most: int) -> Iterator[tuple[int, int]]:
         limit = min(most, len(self._positions)) + len(self._outdated)
@@ -314,6 +499,15 @@ class IndexSnapshot:
     def _token(self, token: str) -> "tantivy.Query":
         return self._term_query(self._schema, "terms", token, index_option="basic")
 
+    def _either(self, term: str) -> "list[tantivy.Query]":
+        """Return queries for a term of which a skill matches one at most."""
+        found = [query for query, _ in self._postings(term).steps]
+        if not is_single(term):
+            return found
+        from tantivy import Occur, Query
+
+        return [Query.boolean_query([(Occur.Should, query) for query in found])]
+
     def _postings(self, term: str) -> _TermPostings:
         known = self._known.get(term)
         if known is None:
@@ -321,12 +515,12 @@ class IndexSnapshot:
             single = is_single(term)
             prefix = term if single else f"{term}/"
             found = [pair for layer in self._layers for pair in layer.terms_with_prefix("terms", prefix)]
-            if not found:
-                return _NO_POSTINGS
             tokens = list(dict.fromkeys(token for token, _ in found))
             counted = self._whole and not single
-            skills = sum(skills for _, skills in found) if counted else self._count(tokens)
-            known = _TermPostings(tuple((token, int(token.rpartition("/")[2])) for token in tokens), skills)
+            skills = sum(skills for _, skills in found) if counted or not found else self._count(tokens)
+            steps = tuple((self._token(token), int(token.rpartition("/")[2])) for token in tokens)
+            weight = math.log(1 + (len(self._positions) - skills + 0.5) / (skills + 0.5)) if skills else 0.0
+            known = _TermPostings(steps, skills, weight)
             if len(self._known) >= _POSTINGS_KEPT:
                 self._known.clear()
             self._known[term] = known

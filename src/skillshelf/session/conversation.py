@@ -16,6 +16,7 @@ from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_ad
 from skillshelf.catalog.lock_places import CHANGED
 from skillshelf.catalog.packed import skills_named
 from skillshelf.catalog.prompt import CatalogText, as_shown, catalog_text, visible_to_model
+from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.records import NamedTuple
@@ -107,6 +108,19 @@ class UsedSkill(NamedTuple):
     result: ToolResult = ToolResult(True, "", {})
 
 
+_RECORDED_TEXT = "recorded text of the catalog"
+_VISIBLE_PATHS = "paths of the visible skills"
+
+
+class _RecordedText(NamedTuple):
+    """The text of a catalog that models are told under some rules."""
+
+    catalog: Catalog
+    settings: Settings
+    policy: Policy
+    text: str
+
+
 def is_for_users(skill: CatalogSkill) -> bool:
     """Return False if the author sets `user-invocable: false`."""
     return not is_false(skill.frontmatter.get("user-invocable"))
@@ -184,6 +198,18 @@ class Conversation:
         found = sorted((skill for skill in alike if skill.name == name), key=lambda skill: skill.hidden is None)
         return found[-1] if found else None
 
+    def visible_paths(self) -> Container[str]:
+        """Return the paths of the skills that models are told of; sessions with the rules of the shelf share them."""
+        skills = self.skills
+        if skills is not self.catalog.skills:
+            return {skill.path for skill in visible_to_model(skills)}
+        kept = self.shelf.attachments.get(_VISIBLE_PATHS)
+        if not isinstance(kept, tuple) or kept[0] is not skills:
+            paths = frozenset(skill.path for skill in visible_to_model(skills))
+            kept = self.shelf.attachments[_VISIBLE_PATHS] = skills, paths
+        found: Container[str] = kept[1]
+        return found
+
     def catalog_text(self) -> CatalogText:
         """Return the catalog text of the profile, with the extra fields that the policy allows."""
         skills = required_first(self.skills, self.shelf.settings.system)[0]
@@ -195,10 +221,22 @@ class Conversation:
         """Record the catalog if it changed since it was last recorded."""
         if self._catalog is not None:
             self._catalog = self.shelf.catalog
-            self.recorder.catalog_updated(self.shelf, self._catalog, lambda: self.catalog_text().text)
+            self.recorder.catalog_updated(self.shelf, self._catalog, self._recorded_text)
             return
         with self.one_catalog():
             self.record_catalog()
+
+    def _recorded_text(self) -> str:
+        """Return the catalog text, made once for all sessions of the shelf with the same rules.
+
+        A server may open a session for each request, and the text of a long catalog takes longer than a search.
+        """
+        made_of = self.catalog, self.shelf.settings_in_force, self.permissions.policy
+        kept = self.shelf.attachments.get(_RECORDED_TEXT)
+        # The catalog is the very same object as long as nothing changed; to compare others takes too long.
+        if not isinstance(kept, _RecordedText) or kept.catalog is not made_of[0] or kept[:-1] != made_of:
+            kept = self.shelf.attachments[_RECORDED_TEXT] = _RecordedText(*made_of, self.catalog_text().text)
+        return kept.text
 
     def require_open(self) -> None:
         """Raise if the session is closed; otherwise record the catalog if it changed."""
@@ -437,6 +475,9 @@ class Conversation:
             self._activate(loaded)
         if loaded and steps.preloads:
             self.preloaded.append(loaded)
+        elif loaded and not repeat and steps.permission != "none":
+            # What a host brings in by itself says nothing about a search.
+            self.effects.learn_load(skill)
 
     def _activate(self, loaded: LoadedSkill) -> None:
         is_new = loaded.skill.path not in self.active
@@ -587,6 +628,7 @@ class Conversation:
             "output_bytes": [run.stdout_bytes, run.stderr_bytes] if run.truncated else [],
             "missing": list(run.missing),
         }
+        self.effects.learn_load(skill)
         # One stream after the other in blocks of one size, so that equal outputs leave equal events.
         for event, data in (("tool_stdout", run.stdout), ("tool_stderr", run.stderr)):
             text = data.decode("utf-8", "replace")

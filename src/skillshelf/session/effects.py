@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
     from skillshelf.search.query import SearchReport
+    from skillshelf.search.usage_prior import QueryPrior
 
 __all__ = [
     "Answer",
@@ -45,6 +46,9 @@ __all__ = [
 
 class ShelfProtocol(Protocol):
     """The part of a shelf that a conversation uses; `skillshelf.Shelf` has it."""
+
+    attachments: dict[str, object]
+    """What is kept for as long as the shelf lives."""
 
     @property
     def profile(self) -> Profile:
@@ -85,8 +89,9 @@ class ShelfProtocol(Protocol):
         scope: str | None = None,
         model: bool = False,
         keep: Callable[[CatalogSkill], bool] | None = None,
+        prior: "QueryPrior | None" = None,
     ) -> "SearchReport":
-        """Return the skills that match a query."""
+        """Return the skills that match a query; a `prior` is that of a recorded search."""
 
     def load(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
         """Return one skill with its text."""
@@ -126,6 +131,7 @@ class Effects(NamedTuple):
     approvals: "Callable[[Environment, str, Sequence[CatalogSkill]], Sequence[Approval]]"
     remember: Callable[[Environment, Answer], None]
     require_not_changed: Callable[[str], None]
+    learn_load: Callable[[CatalogSkill], None]
 
 
 def real_effects(of: Environment | None = None) -> Effects:
@@ -147,6 +153,8 @@ def real_effects(of: Environment | None = None) -> Effects:
         approvals=_approvals,
         remember=_remember,
         require_not_changed=lambda name: require_not_changed(name, environment),
+        # Only a shelf knows whether it learns.
+        learn_load=lambda skill: None,
     )
 
 
@@ -154,7 +162,29 @@ def effects_of(shelf: ShelfProtocol) -> Effects:
     """Return the effects of a shelf: those of this machine, and of the live sources that it has."""
     remote: RemoteSkills | None = getattr(shelf, "remote", None)
     local = real_effects(shelf.environment)
+    local = local._replace(learn_load=getattr(shelf, "learn_load", local.learn_load))
+    make_ready: Callable[[CatalogSkill], None] | None = getattr(shelf, "make_ready", None)
+    if make_ready is not None:
+        local = _after(make_ready, local)
     return local if remote is None else _with_sources(local, remote)
+
+
+def _after(make_ready: Callable[[CatalogSkill], None], local: Effects) -> Effects:
+    """Return effects that bring the files of a skill to this disk before they look at them."""
+
+    def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
+        make_ready(skill)
+        return local.load(skill, profile)
+
+    def read(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
+        make_ready(skill)
+        return local.read(uri, skill, profile, limit)
+
+    def tree(skill: CatalogSkill) -> SkillTree:
+        make_ready(skill)
+        return local.tree(skill)
+
+    return local._replace(load=load, read=read, tree=tree)
 
 
 def _with_sources(local: Effects, remote: "RemoteSkills") -> Effects:

@@ -33,6 +33,7 @@ from skillshelf.session.effects import Effects, ShelfProtocol
 if TYPE_CHECKING:
     from skillshelf.sandbox.run import Script
     from skillshelf.search.query import SearchReport
+    from skillshelf.search.usage_prior import QueryPrior
 
 __all__ = [
     "KEPT_VERSION",
@@ -44,6 +45,7 @@ __all__ = [
     "ShelfInputs",
     "as_document",
     "recorded_policy",
+    "recorded_prior",
     "shelf_inputs",
     "taped",
 ]
@@ -102,6 +104,8 @@ class _KeptResult(NamedTuple):
     score: float | int
     reason: str
     skill: str
+    why: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 class _KeptReport(NamedTuple):
@@ -114,6 +118,10 @@ class _KeptReport(NamedTuple):
     notes: tuple[str, ...]
     terms: tuple[str, ...]
     total: int | None
+    confidence: float | int = 0
+    weak: bool = False
+    prior: str | None = None
+    """The digest of what earlier use added, which is a content of its own."""
 
 
 # Documents ----------------------------------------------------------------------------------------
@@ -219,7 +227,7 @@ def _is_built_in(profile: Profile) -> bool:
 _LATER = ("require_not_changed",)
 """The effects without a result that sessions of earlier versions did not have."""
 
-_FROM_JOURNAL = ("run", "artifact", "approvals", "remember")
+_FROM_JOURNAL = ("run", "artifact", "approvals", "remember", "learn_load")
 """The effects whose results are in the events, or that have none."""
 
 
@@ -272,7 +280,10 @@ def _result_to_json(result: Any, keep: Keep) -> Any:
         return {key: value for key, value in result._asdict().items() if key != "content"}
     if hasattr(result, "results"):
         found = [{**one._asdict(), "skill": one.skill.path} for one in result.results]
-        return _encoded({**result._asdict(), "results": found})
+        if result.prior is not None:
+            keep(result.prior.document())
+        prior = result.prior.digest if result.prior is not None else None
+        return _encoded({**result._asdict(), "results": found, "prior": prior})
     return _encoded(result)
 
 
@@ -301,6 +312,7 @@ class KeptShelf:
         profile: str,
         trust: Trust,
     ) -> None:
+        self.attachments: dict[str, object] = {}
         self._kept = kept
         self._upcoming = upcoming
         inputs: ShelfInputs = kept.document(first, ShelfInputs)
@@ -415,7 +427,8 @@ class KeptEffects:
         kept: _KeptReport = _checked(value, _KeptReport)
         skills = {skill.path: skill for skill in self._catalog().skills}
         results = tuple(SearchResult(**{**one._asdict(), "skill": skills[one.skill]}) for one in kept.results)
-        return SearchReport(**{**kept._asdict(), "results": results, "terms": frozenset(kept.terms)})
+        prior = recorded_prior(self._kept.folder, kept.prior) if kept.prior is not None else None
+        return SearchReport(**{**kept._asdict(), "results": results, "terms": frozenset(kept.terms), "prior": prior})
 
     def find_script(self, value: Mapping[str, Any], *given: Any) -> "Script":
         """Return a script as it was found."""
@@ -442,6 +455,17 @@ _RESULTS: Mapping[str, Callable[..., Any]] = {
     "untrusted_roots": lambda effects, value, *given: _checked(value, list[str]),
 }
 """How the result of each effect is made from what was kept."""
+
+
+def recorded_prior(folder: str, digest: str) -> "QueryPrior | None":
+    """Return what earlier use added to a recorded search, from the folder by its journal; None if it is not there."""
+    from skillshelf.search.usage_prior import QueryPrior
+
+    data = kept_content(folder, digest, limit=KEPT_DOCUMENT_BYTES)
+    try:
+        return QueryPrior.parse(data) if data is not None else None
+    except ValueError:
+        return None
 
 
 def recorded_policy(record: Sequence[Mapping[str, Any]]) -> SystemPolicy:

@@ -99,6 +99,9 @@ def open_recorder(recording: RecordingOptions, explain: Explain, settings: Setti
     return Recorder(listeners, explain, journal=journal, export=export, store=store, as_recorded=as_recorded)
 
 
+_LISTING = "recorded list of the catalog"
+
+
 class Recorder:
     """Make the events of one session, in their order."""
 
@@ -188,8 +191,8 @@ class Recorder:
             if not loser.same_file
         ]
         inputs = self._keep_shelf(shelf, catalog)
-        listed = _listed(catalog) if self._journal is not None or self._export is not None else []
-        listing = digest_of(repr(listed).encode("utf-8", "replace")) if listed else None
+        is_kept = self._journal is not None or self._export is not None
+        listing, listed = _listing(shelf, catalog) if is_kept else (None, [])
         self.emit(
             SkillCatalogUpdated(len(catalog.skills), roots, digest_of(prompt), collisions, inputs, listing, listed)
         )
@@ -425,6 +428,18 @@ def _written_once(payload: dict[str, Any]) -> "Once | None":
     from skillshelf.journal.file import Once
 
     return Once("listed", listing)
+
+
+def _listing(shelf: ShelfProtocol, catalog: Catalog) -> tuple[str | None, list[Any]]:
+    """Return the list of a catalog and its digest, made once for all sessions of the shelf."""
+    from skillshelf.journal.events import PlainList, plain
+
+    kept = shelf.attachments.get(_LISTING)
+    if not isinstance(kept, tuple) or kept[0] is not catalog:
+        listed = _listed(catalog)
+        digest = digest_of(repr(listed).encode("utf-8", "replace")) if listed else None
+        kept = shelf.attachments[_LISTING] = catalog, digest, PlainList(plain(listed))
+    return kept[1], kept[2]
 
 
 def _listed(catalog: Catalog) -> list[dict[str, Any]]:

@@ -67,7 +67,14 @@ from skillshelf.session.effects import (
     real_effects,
     tree_now,
 )
-from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf, recorded_policy
+from skillshelf.session.inputs import (
+    KeptContents,
+    KeptEffects,
+    KeptInputError,
+    KeptShelf,
+    recorded_policy,
+    recorded_prior,
+)
 from skillshelf.session.permissions import (
     APPROVALS_UNREADABLE,
     NAMES_OF_TOOLS,
@@ -84,6 +91,7 @@ from skillshelf.session.tools import check_arguments
 
 if TYPE_CHECKING:
     from skillshelf.sandbox.run import Run, Script
+    from skillshelf.search.query import SearchReport
 
 __all__ = ["Difference", "OpenShelf", "Replay", "replay_journal"]
 
@@ -92,13 +100,15 @@ OpenShelf = Callable[[Environment, Profile, Settings, Trust], ShelfProtocol]
 
 
 class Difference(NamedTuple):
-    """The first line of a session that is not repeated, with the recorded event and the one that came instead."""
+    """A line of a session that is not repeated, with the recorded event and the one that came instead."""
 
     line: int
     session: str
     detail: str
     recorded: dict[str, Any] | None = None
     repeated: dict[str, Any] | None = None
+    kind: Literal["event", "prior-missing"] = "event"
+    """An event that differs, or a search whose prior was not kept, so that its result cannot be compared."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -132,7 +142,10 @@ class _RecordedEvent(NamedTuple):
 
 
 class _ReplayOptions(NamedTuple):
-    """The options of a replay; `store` is the folder of kept inputs, None if they do not count."""
+    """The options of a replay; `store` is the folder of kept inputs, None if they do not count.
+
+    `beside` is that folder in any case: what earlier use added to a search is of that day, and not on today's disk.
+    """
 
     open_shelf: OpenShelf
     cwd: str | None
@@ -141,6 +154,7 @@ class _ReplayOptions(NamedTuple):
     config: str | Mapping[str, Any] | None
     trust: Literal["all", "ask"]
     store: str | None
+    beside: str
 
 
 def replay_journal(
@@ -163,7 +177,7 @@ def replay_journal(
             raise ConfigurationError(f"nothing was kept by this journal: there is no folder {store}/sha256")
         against = "disk"
     options = _ReplayOptions(
-        open_shelf, _text(cwd), _text(home), env, config, trust, None if against == "disk" else store
+        open_shelf, _text(cwd), _text(home), env, config, trust, None if against == "disk" else store, store
     )
     differences = list(broken)
     skipped: list[str] = []
@@ -183,8 +197,10 @@ def replay_journal(
                 known = _without_open_call(events)
             if len(known) < len(events):
                 skipped.append(f"session {name}: its last call did not end, so its inputs were not kept")
-            if (difference := _repeat(name, known, options)) is not None:
-                differences.append(difference)
+            missing = _missing_priors(name, known, options.beside)
+            difference = _repeat(name, known, options, [one.line for one in missing])
+            is_before = [one for one in missing if difference is None or one.line < difference.line]
+            differences += [*is_before, *([difference] if difference is not None else [])]
     states = tuple(state_of(name, [entry.event for entry in events]) for name, events in sessions.items())
     differences.sort(key=lambda difference: difference.line)
     return Replay(states[-1] if states else SessionState(), tuple(differences), states, tuple(skipped))
@@ -235,17 +251,33 @@ def _without_open_call(events: Sequence[_RecordedEvent]) -> Sequence[_RecordedEv
     return events[: starts[-1] + 1]
 
 
+def _missing_priors(name: str, events: Sequence[_RecordedEvent], folder: str) -> list[Difference]:
+    """Return a difference for each search that earlier use changed, if what it added was not kept."""
+    ends = [(entry.line, entry.event) for entry in events if isinstance(entry.event, ToolEnded) and entry.event.prior]
+    detail = "prior-missing: what earlier use added to this search was not kept, so its result cannot be compared"
+    return [
+        Difference(line, name, detail, _to_dict(end), kind="prior-missing")
+        for line, end in ends
+        if recorded_prior(folder, end.prior or "") is None
+    ]
+
+
 # Repetition --------------------------------------------------------------------------------------
 
 
-def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptions) -> Difference | None:
-    """Repeat the acts of a session and return the first difference, or None."""
+def _repeat(
+    name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptions, without_prior: Sequence[int]
+) -> Difference | None:
+    """Repeat the acts of a session and return the first difference, or None.
+
+    The texts of searches at the lines `without_prior` are not compared.
+    """
     started = recorded[0].event
     assert isinstance(started, SessionStarted)
     produced: list[Event] = []
-    effects = _RecordedEffects([entry.event for entry in recorded], produced, options.store)
+    effects = _RecordedEffects([entry.event for entry in recorded], produced, options)
     is_kept = options.store is not None and _first_inputs(effects.events) is not None
-    paths = _PathMapping.between(None if is_kept else options.cwd, started.cwd)
+    paths = effects.paths = _PathMapping.between(None if is_kept else options.cwd, started.cwd)
     try:
         session = _begin(started, effects, options, paths)
     except (SkillError, OSError, ValueError) as error:
@@ -256,7 +288,9 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
     while True:
         for found in produced[compared : len(recorded)]:
             entry = recorded[compared]
-            if detail := _difference(entry.event, found, paths, same_version=started.version == __version__):
+            ignored = _TEXTS if entry.line in without_prior else ()
+            is_same = started.version == __version__
+            if detail := _difference(entry.event, found, paths, same_version=is_same, ignored=ignored):
                 return Difference(entry.line, name, detail, _to_dict(entry.event), paths.to_recorded(_to_dict(found)))
             compared += 1
         if compared >= len(recorded):
@@ -313,6 +347,8 @@ def _open_on_disk(
     settings = load_settings(environment, trust=options.trust, system=system)
     # Only the journal's own rules count: today's permissions say nothing about that day.
     settings = settings._replace(allow=(), deny=_common(settings, policy), grant_from_skills=())
+    # No replay asks a server.
+    settings = settings._replace(scorer_url=None)
     profile = find_profile(started.profile, settings.profiles)
     added: list[Any] = [tool for tool in started.tools if tool in NAMES_OF_TOOLS and tool not in profile.tools]
     profile = profile._replace(tools=(*profile.tools, *added)) if added else profile
@@ -444,10 +480,12 @@ _LATER_EVENTS = (SkillLoaded, SkillInvoked, OverrideProposed, PolicyWidened)
 class _RecordedEffects:
     """The effects of a replayed session: answers, contents and outputs from the journal."""
 
-    def __init__(self, events: Sequence[Event], produced: list[Event], store: str | None) -> None:
+    def __init__(self, events: Sequence[Event], produced: list[Event], options: _ReplayOptions) -> None:
         self.produced = produced
         self.events = events
-        self._store = store
+        self._store = options.store
+        self._beside = options.beside
+        self.paths = _PathMapping()
         self._digests: dict[str, str] = {}
         self._kept: KeptEffects | None = None
         self._environment = Environment("/", None, {})
@@ -496,6 +534,7 @@ class _RecordedEffects:
             tree=self.tree,
             approvals=self.approvals,
             remember=self.remember,
+            search=self.search,
         )
         return effects if self._kept is None else self._kept.over(effects)
 
@@ -518,6 +557,16 @@ class _RecordedEffects:
 
     def _warning(self, kind: str) -> str | None:
         return next((e.detail for e in self._now() if isinstance(e, SkillWarning) and e.kind == kind), None)
+
+    def search(self, shelf: ShelfProtocol, query: str, **options: Any) -> "SearchReport":
+        """Search the disk with what earlier use added then; that of today says nothing about that day."""
+        end = next(iter(reversed(self._now())), None)
+        digest = end.prior if isinstance(end, ToolEnded) else None
+        prior = recorded_prior(self._beside, digest) if digest is not None else None
+        if prior is None:
+            return shelf.search(query, **options)
+        bonuses = {self.paths.to_local(path): bonus for path, bonus in prior.bonuses.items()}
+        return shelf.search(query, prior=prior._replace(bonuses=bonuses), **options)
 
     def tree(self, skill: CatalogSkill) -> SkillTree:
         """Return the recorded tree where contents were kept, or else that of the disk."""
@@ -649,7 +698,7 @@ def _to_dict(event: Event) -> dict[str, Any]:
     return {"type": type_of(event), **payload_of(event)}
 
 
-_NOT_COMPARED = ("version", "inputs", "listed", "listing")
+_NOT_COMPARED = ("version", "inputs", "listed", "listing", "prior")
 _OF_VERSION = ("detail", "error", "reason", "warnings", "effective_allowed_tools", "events")
 """Members that are compared only if the journal was written by this version: sentences for people, in its wording,
 patterns of `allowed-tools` as far as it understands them, and the number of its events."""
@@ -658,13 +707,15 @@ _TEXTS = ("text_digest", "text_bytes", "output_bytes")
 """Members that a journal of 0.1 does not have: another version is compared only where it recorded them."""
 
 
-def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_version: bool) -> str | None:
+def _difference(
+    recorded: Event, found: Event, paths: _PathMapping, *, same_version: bool, ignored: Sequence[str] = ()
+) -> str | None:
     """Return a sentence about the difference of two events, or None."""
     old, new = _to_dict(recorded), paths.to_recorded(_to_dict(found))
     if old["type"] != new["type"]:
         more = new.get("error") or new.get("detail") or ""
         return f"the journal has {old['type']}, here it is {new['type']}" + (f": {more}" if more else "")
-    ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_OF_VERSION)
+    ignored = (*ignored, *_NOT_COMPARED, *(() if same_version else _OF_VERSION))
     if not same_version:
         ignored = (*ignored, *(key for key in _TEXTS if key not in old))
     if "folder_digest" in old or not (same_version or "tree" in old):

@@ -256,8 +256,13 @@ def search_result(report: "SearchReport", profile: Profile, *, nothing: str) -> 
     return ToolResult(True, "\n".join([text, *(f"({note})" for note in report.notes)]), report.to_dict())
 
 
+_WEAK = "No skill clearly fits; the closest are"
+
+
 def _shown_of(report: "SearchReport") -> str:
-    """Return how many skills are shown, and of how many."""
+    """Return how many skills are shown, and of how many; of weak results, that they are."""
+    if report.weak:
+        return _WEAK
     if not report.truncated:
         return f"{plural(len(report.results), 'skill')} found"
     of = f"{len(report.results)} of {report.total}" if report.total else f"the best {len(report.results)} of more"
@@ -271,30 +276,35 @@ def _number(score: float) -> str:
 def _numbered_results(report: "SearchReport", profile: Profile) -> str:
     names = Counter(result.skill.name for result in report.results)
     lines = [f"{_shown_of(report)}:"]
-    for number, (score, reason, skill) in enumerate(report.results, 1):
+    for number, result in enumerate(report.results, 1):
+        skill = result.skill
+        about = f"{skill.scope}, {result.reason}, score {_number(result.score)}"
         description = cut(fold(skill.description), DESCRIPTION_SHOWN)
-        lines.append(f"{number}. {fold(skill.name)} ({skill.scope}, {reason}, score {_number(score)}): {description}")
+        lines.append(f"{number}. {fold(skill.name)} ({about}): {description}")
         if "path" in profile.load_by or names[skill.name] > 1:
-            lines.append(f"   path: {visible_for_model(skill.path)}")
+            copies = f" ({result.and_copies})" if result.copies else ""
+            lines.append(f"   path: {visible_for_model(skill.path)}{copies}")
     return "\n".join(lines)
 
 
 def _search_element(report: "SearchReport", profile: Profile) -> str:
     truncated = "true" if report.truncated else "false"
     lines = [f'<skill_search_results count="{len(report.results)}" truncated="{truncated}">']
-    for score, reason, skill in report.results:
+    for result in report.results:
+        skill = result.skill
         lines += [
             "  <skill>",
             f"    <name>{field(skill.name)}</name>",
             f"    <description>{field(cut(fold(skill.description), DESCRIPTION_SHOWN))}</description>",
             f"    <path>{path_text(skill.path)}</path>",
             f"    <scope>{field(skill.scope)}</scope>",
-            f"    <reason>{reason}</reason>",
-            f"    <score>{_number(score)}</score>",
+            f"    <reason>{result.reason}</reason>",
+            f"    <score>{_number(result.score)}</score>",
             "  </skill>",
         ]
-    note = [f"  <note>{_shown_of(report)}.</note>"] if report.truncated else []
-    return "\n".join([*lines, *note, "</skill_search_results>"])
+    weak = [f"  <note>{_WEAK} these.</note>"] if report.weak else []
+    note = [f"  <note>{_shown_of(report._replace(weak=False))}.</note>"] if report.truncated else []
+    return "\n".join([*lines, *weak, *note, "</skill_search_results>"])
 
 
 SEARCH_FORMS: Mapping[SearchForm, Callable[["SearchReport", Profile], str]] = {

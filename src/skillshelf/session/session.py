@@ -469,7 +469,7 @@ class Session:
         options = {"limit": limit, "scope": scope}
         given = {"query": query, **{key: value for key, value in options.items() if value is not None}}
         with self._lock, self._conversation.act("skill_search", given, mode="auto") as act:
-            report = search_skills(self._conversation, query, limit, scope)
+            report = search_skills(self._conversation, act, query, limit, scope)
             act.result = found_skills(self._conversation, report)
             return report
 

@@ -7,7 +7,6 @@ from skillshelf.catalog.build import COLLISION_KEYS
 from skillshelf.catalog.held_back import held_back
 from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.packed import skills_at
-from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.catalog.source import SOURCE_SCHEME, is_remote
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.config.system_policy import is_kept_untrusted
@@ -84,26 +83,35 @@ def is_load(address: ResourceAddress, profile: Profile) -> bool:
 
 def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     limit = given.get("limit")
-    report = search_skills(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
+    report = search_skills(
+        conversation, act, given["query"], limit if limit is None else int(limit), given.get("scope")
+    )
     return found_skills(conversation, report)
 
 
 def found_skills(conversation: Conversation, report: "SearchReport") -> ToolResult:
     """Return a search report as a model gets it."""
+    if report.results:
+        return search_result(report, conversation.profile, nothing="")
     nothing = "No skill fits." if report.query.strip() else "The query is blank: describe the task in a few words."
     return search_result(report, conversation.profile, nothing=nothing + _hidden_sentence(conversation))
 
 
-def search_skills(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
-    """Return the skills visible to the model that match a query."""
+def search_skills(
+    conversation: Conversation, act: RunningCall, query: str, limit: int | None, scope: str | None
+) -> "SearchReport":
+    """Return the skills visible to the model that match a query; the end of the call names what earlier use added."""
     scopes = list(getattr(conversation.shelf, "scopes", scopes_of(conversation.profile)))
     if scope not in (None, *scopes):
         raise ConfigurationError(f"unknown scope (known: {', '.join(scopes)})")
     conversation.permissions.require("skill_search", None)
-    visible = {skill.path for skill in visible_to_model(conversation.skills)}
-    return conversation.effects.search(
+    visible = conversation.visible_paths()
+    report = conversation.effects.search(
         conversation.shelf, query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
     )
+    if report.prior is not None:
+        act.ended = {"prior": report.prior.digest}
+    return report
 
 
 def _hidden_sentence(conversation: Conversation) -> str:

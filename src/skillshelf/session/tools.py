@@ -49,9 +49,14 @@ class _Parameter(NamedTuple):
     may_be_blank: bool = False
 
 
+_QUERY = (
+    "the task as a short phrase: what is to be done, not the whole message; if it is not in English, with English "
+    "keywords besides; or a name or a path"
+)
+
 _PARAMETERS: Mapping[ToolName, Mapping[str, _Parameter]] = {
     "skill_search": {
-        "query": _Parameter("string", "words of the task, a name, or a path", required=True, may_be_blank=True),
+        "query": _Parameter("string", _QUERY, required=True, may_be_blank=True),
         "limit": _Parameter("integer", "how many results at most"),
         "scope": _Parameter("string", "only skills of this scope"),
     },

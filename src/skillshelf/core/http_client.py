@@ -1,4 +1,4 @@
-"""Send bounded HTTP requests to sources of skills: checked addresses, few redirects, no leaked credentials.
+"""Send bounded HTTP requests to hosts that the user named: checked addresses, few redirects, no leaked credentials.
 
 The standard library does the protocol. What it leaves open is decided here: which addresses may be reached, who gets
 credentials, how many bytes and seconds an answer may take.
@@ -25,11 +25,13 @@ from skillshelf.core.text import cut, visible
 from skillshelf.errors import ConfigurationError, SkillError, SourceNotFound, SourceRefused, SourceUnreachable
 
 __all__ = [
+    "TEAM_TOKEN_VARIABLE",
     "HttpAnswer",
     "HttpClient",
     "HttpRequest",
     "Origin",
     "basic",
+    "bearer_token",
     "is_loopback_name",
     "netrc_login",
     "origin_of",
@@ -126,11 +128,11 @@ def require_found(answer: HttpAnswer) -> HttpAnswer:
 
 
 class HttpClient:
-    """Sends requests for one source, which the user named by its host.
+    """Sends requests to one server, which the user named by its host.
 
     That host may have any address. Every other one, by a redirect or because the source names it, must have a public
     one. Plain HTTP goes to this machine alone, and only if the user allows it. Credentials of `.netrc` go to the
-    origin that the user named, unless `netrc` is False.
+    origin that the user named, unless `netrc` is False. `limit` is the name of the limit that `seconds` come from.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class HttpClient:
         allow_http: bool = False,
         offline: bool = False,
         seconds: float = SOURCE_SECONDS,
+        limit: str = "SOURCE_SECONDS",
         netrc: bool = True,
     ) -> None:
         self.named = origin_of(named)
@@ -150,6 +153,7 @@ class HttpClient:
         self._allow_http = allow_http
         self._offline = offline
         self._seconds = seconds
+        self._limit = limit
         self._context: ssl.SSLContext | None = None
 
     def allow_host(self, host: str) -> None:
@@ -166,7 +170,7 @@ class HttpClient:
             raise SourceUnreachable(f"{self.named.text} is not asked: --offline")
         url, first = request.url, origin_of(request.url)
         # One time for the whole chain: each step of a slow one would start it again.
-        deadline, is_first = _Deadline(self._seconds, first.text), True
+        deadline, is_first = _Deadline(self._seconds, first.text, self._limit), True
         for _ in range(HTTP_REDIRECTS + 1):
             origin = origin_of(url)
             # Back from another origin is not the same as never gone: that one chose the address.
@@ -356,9 +360,9 @@ class _Late(Exception):
 class _Deadline:
     """The time at which a request ends, however many steps it has."""
 
-    def __init__(self, seconds: float, where: str) -> None:
+    def __init__(self, seconds: float, where: str, limit: str) -> None:
         self._end = time.monotonic() + seconds
-        self.error = SourceUnreachable(f"{where} does not answer within {seconds:g} seconds (SOURCE_SECONDS)")
+        self.error = SourceUnreachable(f"{where} does not answer within {seconds:g} seconds ({limit})")
 
     def left(self) -> float:
         """Return the seconds that are left; raise _Late if there are none."""
@@ -571,6 +575,25 @@ def _tunnel(connected: _TimedSocket, host: str, port: int, proxy: _Proxy) -> Non
 
 
 # Credentials --------------------------------------------------------------------------------------
+
+TEAM_TOKEN_VARIABLE = "SKILLSHELF_TOKEN"
+"""The variable with the token for a team server."""
+
+
+def bearer_token(path: str | None, env: Mapping[str, str]) -> str:
+    """Return the token for a team server: of a file, else of the environment; raise ConfigurationError without one."""
+    if path is None:
+        token = env.get(TEAM_TOKEN_VARIABLE, "")
+    else:
+        try:
+            data = files.read_file(path, limit=NETRC_BYTES, links="follow")
+        except OSError as error:
+            raise ConfigurationError(f"token file {path} cannot be read: {error.strerror}") from None
+        token = (data or b"").decode("utf-8", "replace").strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        missing = "it holds no token" if path else f"set {TEAM_TOKEN_VARIABLE}, or name a file with --token-file"
+        raise ConfigurationError(f"a team server needs a token: {missing}")
+    return token
 
 
 def netrc_login(host: str, environment: Environment) -> tuple[str, str] | None:

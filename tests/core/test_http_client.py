@@ -8,21 +8,22 @@ import stat
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.http_sites import Certificates, Site, answer, connect_proxy, make_certificates, redirect
 from support.needs import needs_program
 
 from skillshelf.core.environment import Environment
+from skillshelf.core.http_client import HttpClient, origin_of, require_found
 from skillshelf.errors import ConfigurationError, SkillError, SourceRefused, SourceUnreachable
-from skillshelf.install.http_client import HttpClient, origin_of, require_found
 
 pytestmark = pytest.mark.slow
 
 LIMIT = 1000
 
 
-def client(site: str, home: Path | None = None, *, env: Mapping[str, str] | None = None, **options: bool) -> HttpClient:
+def client(site: str, home: Path | None = None, *, env: Mapping[str, str] | None = None, **options: Any) -> HttpClient:
     environment = Environment("/", str(home) if home else None, dict(env or {}))
     return HttpClient(site, environment, seconds=5, **{"allow_http": True, **options})
 
