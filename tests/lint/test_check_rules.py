@@ -258,7 +258,9 @@ def test_a_cycle_of_names_is_reported_once_at_its_first_skill(machine: Machine) 
     for name, other in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", "e")):
         write_skill(root, name, skill(f"Use the `{other}` skill.\n", name=name))
 
-    assert report_on(machine, root).findings == (
+    # All of them have one description.
+    found = [one for one in report_on(machine, root).findings if one.rule != "description-collision"]
+    assert tuple(found) == (
         CheckFinding(
             str(root / "a" / "SKILL.md"),
             6,

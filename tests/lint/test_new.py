@@ -40,13 +40,33 @@ def test_a_person_sees_where_it_is_and_what_to_do_next(machine: Machine) -> None
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "Created .agents/skills/deploy\n  SKILL.md\n  assets/template.md\n  references/details.md\n  scripts/run.py\n\n"
+        "Created .agents/skills/deploy\n  SKILL.md\n  assets/template.md\n  evals/eval_queries.json\n"
+        "  references/details.md\n  scripts/run.py\n\n"
         "Next:\n  write the instructions in .agents/skills/deploy/SKILL.md\n  skillshelf check .agents/skills/deploy\n"
+        "  write real requests into .agents/skills/deploy/evals/eval_queries.json\n  skillshelf eval deploy\n"
         "  skillshelf show deploy\n"
         "\nVisible to codex\n"
         "Not visible to claude-code (root-not-read), gemini-cli (untrusted)\n"
         "To make it visible: skillshelf link deploy --to claude-code\n"
     )
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        None,
+        "Sorts issues by label. Use when new bug reports arrive.",
+        "Collects every joke about penguins and potatoes that the user tells. Use for a party.",
+    ],
+)
+def test_a_new_skill_passes_its_first_queries(machine: Machine, description: str | None) -> None:
+    machine.run_json("new", "triage-issues", *(["--description", description] if description else []))
+    machine.run_json("new", "other-skill")
+
+    found = {skill["name"]: skill for skill in machine.run_json("eval")["skills"]}
+
+    assert found["triage-issues"]["recall"]["1"] == 1.0
+    assert found["triage-issues"]["negatives"] >= 1
 
 
 def test_it_is_made_visible_to_the_hosts_that_it_is_for(machine: Machine) -> None:
@@ -77,7 +97,10 @@ def test_a_program_is_told_which_hosts_see_it(machine: Machine) -> None:
 def test_a_dry_run_says_what_would_be_created_and_creates_nothing(machine: Machine) -> None:
     done = machine.run("new", "deploy", "--scripts", "--dry-run", "--for", "claude-code")
 
-    assert (done.returncode, done.stdout) == (0, "Would create .agents/skills/deploy\n  SKILL.md\n  scripts/run.py\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "Would create .agents/skills/deploy\n  SKILL.md\n  evals/eval_queries.json\n  scripts/run.py\n",
+    )
     assert [path.name for path in machine.repo.iterdir()] == [".git"]
     machine.run("new", "deploy")
     assert machine.run("new", "deploy", "--dry-run").returncode != 0

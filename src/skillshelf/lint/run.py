@@ -21,6 +21,7 @@ from skillshelf.core.environment import find_repository
 from skillshelf.core.limits import CHECKED_BYTES, CHECKED_DIRECTORIES, CONFIG_BYTES, SKILL_FILE_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import is_ignored as matches_ignore_pattern
+from skillshelf.core.text import plural
 from skillshelf.core.values import Candidate, Catalog, Diagnostic, Filtered, Finding, Root, Severity
 from skillshelf.errors import ConfigurationError, ResourceNotFound, SkillFileNotFound
 from skillshelf.lint.checks import FileFinding, Mention, page_of, run_checks, security_checks, skills_named
@@ -410,6 +411,7 @@ class _CheckedFile(NamedTuple):
     findings: tuple[CheckFinding, ...]
     change: Change | None
     comments: tuple[IgnoreComment, ...] = ()
+    description: str = ""
 
 
 class _FileContext(NamedTuple):
@@ -464,7 +466,7 @@ def check_targets(
     found += [finding for one in checked for finding in one.findings]
     # Names may be others after a fix.
     catalog = targets.catalog if mode != "fix" else None
-    for problem in _mention_findings(checked, targets, catalog):
+    for problem in (*_mention_findings(checked, targets, catalog), *_collision_findings(checked, severities)):
         found += _with_severity(problem, severities)
     changes = tuple(one.change for one in checked if one.change)
     fixed = sum(change.findings for change in changes if change.refusal is None) if mode == "fix" else 0
@@ -695,7 +697,9 @@ def _check_page(
     mentions = [mention._replace(line=mention.line + page.start - 1) for mention in skills_named(page.text)]
     name = name_of(document.fields, target.directory, context.profile)
     comments = tuple(comments_in(page)) if context.options.comments and may_have_comments(data) else ()
-    return _CheckedFile(target, name, tuple(mentions), tuple(found), None, comments)
+    said = document.fields.get("description")
+    description = said if isinstance(said, str) else ""
+    return _CheckedFile(target, name, tuple(mentions), tuple(found), None, comments, description)
 
 
 def _about_fields(checked: CheckedDocument, target: Target) -> Sequence[Finding]:
@@ -772,6 +776,26 @@ def _mention_findings(
             message = f"there is no skill {mention.target!r} here; correct the name, or say where it comes from"
             yield CheckFinding(path, mention.line, mention.column, "skill-unknown", "info", message)
     yield from _cycles(checked)
+
+
+def _collision_findings(checked: Sequence[_CheckedFile], severities: Mapping[str, Severity]) -> Iterator[CheckFinding]:
+    """Yield a finding for each skill whose description is nearly that of another one, which it names."""
+    told = [one for one in checked if one.description.strip()]
+    if len({one.name for one in told}) < 2 or severities["description-collision"] == "off":
+        return
+    from skillshelf.search.collisions import near_duplicates
+
+    others: dict[int, list[int]] = {}
+    for first, second in near_duplicates([one.description for one in told]):
+        # A skill of the same name is its copy for another agent.
+        if told[first].name != told[second].name:
+            others.setdefault(first, []).append(second)
+            others.setdefault(second, []).append(first)
+    for position, near in others.items():
+        named = {told[other].name: None for other in near}
+        more = f" and of {plural(len(named) - 1, 'more skill')}" if len(named) > 1 else ""
+        message = f"nearly the description of {next(iter(named))!r}{more}; say what only this skill does"
+        yield CheckFinding(told[position].target.path, None, None, "description-collision", "warning", message)
 
 
 def _is_beside(target: Target, name: str) -> bool:

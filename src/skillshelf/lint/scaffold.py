@@ -93,6 +93,8 @@ def summary_of(new: NewSkill, where: PathDisplay, *, dry_run: bool = False) -> s
     lines += [
         f"  write the instructions in {folder}/SKILL.md",
         f"  skillshelf check {folder}",
+        f"  write real requests into {folder}/evals/eval_queries.json",
+        f"  skillshelf eval {new.name}",
         f"  skillshelf show {new.name}",
     ]
     return "\n".join(lines) + "\n"
@@ -208,8 +210,24 @@ def _contents(options: NewSkillOptions) -> dict[str, bytes]:
     texts["SKILL.md"] = _SKILL.format(
         name=yaml_word(options.name), description=quoted, title=title.capitalize(), pointers=pointers
     )
+    texts["evals/eval_queries.json"] = _queries(title, fold(description))
     return {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
 
+
+def _queries(title: str, description: str) -> str:
+    """Return first test queries: what the description says, in its own words, and something that it does not."""
+    clauses = [clause for clause in re.split(r"\buse (?:when|for|if|to)\b", description, flags=re.IGNORECASE) if clause]
+    asked = [fold(clause).strip(" .,;:-")[:_QUERY_CHARS] for clause in clauses[:2]]
+    known = set(re.findall(r"\w+", f"{title} {description}".lower()))
+    foreign = [query for query in _FOREIGN if known.isdisjoint(query.lower().split())] or _FOREIGN[-1:]
+    rows = [(query, True) for query in dict.fromkeys(asked) if query] + [(query, False) for query in foreign[:2]]
+    lines = [json.dumps({"query": query, "should_trigger": should}, ensure_ascii=False) for query, should in rows]
+    return "[\n  " + ",\n  ".join(lines) + "\n]\n"
+
+
+_QUERY_CHARS = 300
+_FOREIGN = ("tell me a joke about penguins", "how long do potatoes boil", "who won the football match yesterday")
+"""Requests that nearly no skill is for; those that share no word with a skill are its first negative queries."""
 
 _DESCRIPTION = "Carries out {title} step by step and checks the result. Use when the user asks for {title}."
 
