@@ -1,6 +1,8 @@
 """The benchmark in `bench/` runs, finds every skill, and counts what a scan costs. No time is asserted."""
 
 import importlib
+import json
+import math
 import re
 import shutil
 import subprocess
@@ -189,3 +191,122 @@ def test_the_page_of_figures_says_when_where_and_how_to_repeat_them() -> None:
     assert "## Goals" in text
     assert "| C floor " in text
     assert "| skillshelf, cold " in text
+
+
+# Search -------------------------------------------------------------------------------------------
+
+_TOPICS = {
+    "git-history": "Reads the history of a repository. Use to analyze who changed a line and when.",
+    "invoice-reader": "Extracts the totals of invoices from PDF files. Use for bills and receipts.",
+    "chart-maker": "Draws bar charts of tables in many colors. Use to visualize numbers.",
+    "mail-sorter": "Sorts email into folders. Use to organize an inbox.",
+    "garden-planner": "Plans the beds of a garden by season. Use for vegetables and flowers.",
+    "unit-converter": "Converts lengths, weights and temperatures. Use to optimize recipes.",
+    "meeting-notes": "Summarizes a meeting from its transcript. Use for minutes and decisions.",
+    "log-reader": "Finds errors in the logs of a server. Use to customize alerts.",
+    "knot-tyer": "Ties knots in ropes.",
+}
+
+
+def _search_corpus(folder: Path) -> tuple[Path, Path]:
+    """A collection for searching with queries for its skills, in English and Chinese."""
+    root, lines = folder / "corpus", []
+    for name, description in _TOPICS.items():
+        path = root / "skills" / name / "SKILL.md"
+        path.parent.mkdir(parents=True)
+        text = (
+            f"---\nname: {name}\ndescription: {description}\n---\n# {name}\n\n{description}\nAsk for what is missing.\n"
+        )
+        path.write_text(text, encoding="utf-8")
+        if name == "knot-tyer":
+            continue  # Nobody asks for it.
+        gold = [str(path.relative_to(root))]
+        lines += [{"query": description.partition(". ")[2], "lang": "en", "gold": gold}]
+        lines += [{"query": f"help me with {name}", "lang": "en", "gold": gold}]
+    lines.append({"query": "用 PDF 发票", "lang": "zh", "gold": ["skills/invoice-reader/SKILL.md"]})
+    queries = folder / "queries.jsonl"
+    queries.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return root, queries
+
+
+def _search_tables(folder: Path, *options: str) -> dict[str, list[list[str]]]:
+    """The rows of each table that a run over a small collection prints."""
+    root, queries = _search_corpus(folder)
+    words = [str(BENCH / "search.py"), "--corpus", str(root), "--queries", str(queries), *options]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    parts = re.split(r"^([a-z-]+)\n\n", done.stdout.lstrip(), flags=re.MULTILINE)[1:]
+    return {
+        name: [[cell.strip() for cell in line.strip("|").split("|")] for line in text.strip().splitlines()]
+        for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+@pytest.mark.slow
+def test_search_is_measured_with_harder_queries_hostile_skills_and_another_version_beside_it(tmp_path: Path) -> None:
+    off_topic = tmp_path / "elsewhere.txt"
+    off_topic.write_text("is a tomato a fruit\nwhere is my hat\n", encoding="utf-8")
+
+    tables = _search_tables(
+        *(tmp_path, "--tables", "quality,variants,confidence,hostile,large,short", "--before", sys.executable),
+        *("--off-topic", str(off_topic), "--synthetic", "5"),
+    )
+
+    ours = {row[0]: row for row in tables["quality"]}["**skillshelf**"]
+    assert ours[1].startswith("100.0 / 100.0")
+    variants = {(row[0], row[1]): row for row in tables["variants"]}
+    assert variants["clean, all", "English"][2] == "16"
+    assert {"chat", "trace", "harsh", "British spelling", "chat, kept apart"} <= {name for name, _ in variants}
+    # The version beside it is the same one, so nothing differs.
+    assert {row[-1] for row in tables["variants"][2:]} == {"0.0 (0.0 to 0.0)"}
+    assert {"elsewhere", "conversation", "right skill and its copies removed"} <= {
+        row[0] for row in tables["confidence"]
+    }
+    assert {row[0] for row in tables["hostile"]} >= {"eight copies of each right skill", "four stuffed skills"}
+    assert {row[0] for row in tables["large"]} >= {"the corpus (9)", "and 5 synthetic (14)"}
+    assert all(row[1] == row[2] for row in tables["short"][2:])
+
+
+@pytest.mark.slow
+def test_a_history_without_uses_changes_no_result(tmp_path: Path) -> None:
+    pytest.importorskip("skillshelf.search.usage_prior")
+
+    rows = _search_tables(tmp_path, "--tables", "history")["history"]
+
+    assert rows[-1][2] == "17 of 17 reports are the same to the last digit"
+
+
+def test_the_same_queries_give_the_same_variants_and_each_has_its_request(bench: Any, tmp_path: Path) -> None:
+    variants = bench("search_variants")
+    root, path = _search_corpus(tmp_path)
+    queries, skills = variants.read_queries(path), variants.skill_texts(root)
+
+    made = {name: list(variant(queries, skills)) for name, variant in variants.VARIANTS.items()}
+
+    assert made == {name: list(variant(queries, skills)) for name, variant in variants.VARIANTS.items()}
+    requests = {query.text for query in queries}
+    for name in ("chat", "trace", "chat and trace", "harsh", "decoy", "chat, kept apart"):
+        heard = [query for query in made[name] if query.lang == "en" and "dictated" not in query.kind]
+        assert heard
+        assert all(any(request in query.text for request in requests) for query in heard)
+    assert {query.text for query in made["British spelling"]} == {
+        "Use to analyse who changed a line and when.",
+        "Use to visualise numbers.",
+        "Use to organise an inbox.",
+        "Use to optimise recipes.",
+        "Use to customise alerts.",
+    }
+
+
+def test_an_area_is_the_share_of_pairs_in_order_and_ties_count_half(bench: Any) -> None:
+    measures = bench("search_measures")
+
+    assert measures.area([0.9, 0.5], [0.1, 0.5]) == 0.875
+    assert math.isnan(measures.area([], [0.1]))
+
+
+def test_a_copy_stands_for_the_right_skill_once(bench: Any) -> None:
+    measures, answers = bench("search_measures"), bench("search_answers")
+    answer = answers.Answer(["a", "b", "c"], [["x"], ["x"], []], 0.0)
+
+    assert measures.rights(answer, frozenset({"x", "c"})) == [True, False, True]
