@@ -1,0 +1,135 @@
+"""What locks, generations and the store know of installed skills: their versions, and which of them are outdated."""
+
+from collections.abc import Iterator, Mapping
+
+from skillshelf.catalog.lock import LockedSkill, read_lock
+from skillshelf.catalog.locked_catalog import LockState
+from skillshelf.catalog.store import store_of
+from skillshelf.config.settings import Settings, is_trusted
+from skillshelf.core.environment import Environment
+from skillshelf.errors import SkillError
+from skillshelf.install.difference import difference_of
+from skillshelf.install.generation import generation_numbers, read_generation
+from skillshelf.install.reference import SourceContext
+from skillshelf.install.scope import InstallScope, scope_of
+from skillshelf.install.sources import SourceReader, is_local, locked_reference
+from skillshelf.install.verify import disk_contents
+from skillshelf.servers.web.catalogue import CommandHint, DiffLines, ProblemEntry, ProblemGroup, SkillDiff, SkillVersion
+from skillshelf.servers.web.paths import ShownPaths
+
+__all__ = ["InstalledSkills"]
+
+_DISK = "disk"
+_TREE_SHOWN = 19
+
+
+class InstalledSkills:
+    """The installed skills of the user and of the project around a working directory."""
+
+    def __init__(self, environment: Environment, settings: Settings, shown: ShownPaths) -> None:
+        self._environment = environment
+        self._settings = settings
+        self._shown = shown
+
+    def _scopes(self) -> Iterator[InstallScope]:
+        for user in (False, True):
+            try:
+                yield scope_of(self._environment, user=user)
+            except SkillError:
+                # Without a home folder nothing is kept about installed skills.
+                return
+
+    # Versions -------------------------------------------------------------------------------------
+
+    def versions(self, state: LockState) -> list[SkillVersion]:
+        """Return what lies on the disk if it was changed, then every tree that was installed, the newest first."""
+        locked = state.locked
+        found: dict[str, SkillVersion] = {}
+        for scope in self._scopes():
+            for number in reversed(generation_numbers(scope.history)):
+                try:
+                    generation = read_generation(scope.history, number)
+                    skill = generation.skills.get(locked.name)
+                except SkillError:
+                    continue
+                if skill is None or skill.source != locked.source or not self._has(skill.tree):
+                    continue
+                details = (("ref", skill.ref or ""), ("commit", (skill.commit or "")[:12]))
+                label = f"generation {number}: {generation.label}"
+                found[skill.tree] = SkillVersion(
+                    f"g{number}",
+                    self._shown.text(label),
+                    skill.tree,
+                    generation.at,
+                    skill.tree == locked.tree,
+                    tuple(pair for pair in details if pair[1]),
+                )
+        listed = sorted(found.values(), key=lambda version: version.when, reverse=True)
+        if not listed or state.changed:
+            disk = SkillVersion(_DISK, "on the disk now, changed" if state.changed else "on the disk now", "")
+            listed.insert(0, disk._replace(current=True))
+        return listed
+
+    def _has(self, tree: str) -> bool:
+        try:
+            return store_of(self._environment).has(tree)
+        except (SkillError, ValueError):
+            return False
+
+    def difference(self, before: SkillVersion, after: SkillVersion, folder: str) -> SkillDiff | None:
+        """Return how one version becomes another; None if the files of one are not there any more."""
+        try:
+            sides = [self._contents(version, folder) for version in (before, after)]
+        except SkillError:
+            return None
+        found = difference_of(*sides)
+        rows = tuple(DiffLines(one.path, one.state, one.lines) for one in found.files)
+        return SkillDiff(before, after, rows, found.remarks)
+
+    def _contents(self, version: SkillVersion, folder: str) -> Mapping[str, bytes]:
+        return disk_contents(folder) if version.key == _DISK else store_of(self._environment).read(version.tree)
+
+    # Outdated -------------------------------------------------------------------------------------
+
+    def outdated(self, slugs: Mapping[str, str]) -> ProblemGroup:
+        """Return the skills whose sources on this disk have other files now, and how many were not asked."""
+        found: list[ProblemEntry] = []
+        others = 0
+        for scope in self._scopes():
+            is_own = scope.kind == "user" or is_trusted(scope.root, self._settings.trusted_folders)
+            try:
+                locked = read_lock(scope.lock_path) or {}
+            except SkillError:
+                # The inventory reports a lock that cannot be used.
+                continue
+            entries = [self._outdated(name, skill, scope, slugs) for name, skill in locked.items()] if is_own else []
+            others += len(locked) - sum(one is not _UNASKED for one in entries)
+            found += [one for one in entries if isinstance(one, ProblemEntry)]
+        hint = CommandHint("skillshelf outdated", "ask the sources of all installed skills")
+        what = "No source on this disk has newer files."
+        if others:
+            verb = "was" if others == 1 else "were"
+            what = f"{others} of the sources {verb} not asked: a page opens no connection."
+        return ProblemGroup("outdated", "Outdated", tuple(found), what, hint)
+
+    def _outdated(
+        self, name: str, skill: LockedSkill, scope: InstallScope, slugs: Mapping[str, str]
+    ) -> "ProblemEntry | object | None":
+        user = " --user" if scope.kind == "user" else ""
+        try:
+            reference = locked_reference(skill, self._environment, scope)
+            if not is_local(reference):
+                return _UNASKED
+            newer = SourceReader(SourceContext(self._environment, offline=True)).newer(name, reference, skill)
+        except SkillError as error:
+            message = f"its source cannot be read: {self._shown.text(str(error))}"
+            return ProblemEntry("warning", name, message, "", slugs.get(name, ""), "", f"skillshelf outdated{user}")
+        if newer is None:
+            return None
+        message = f"{self._shown.text(skill.source)} has other files now ({newer.tree[:_TREE_SHOWN]})"
+        command = f"skillshelf update {name}{user}"
+        return ProblemEntry("warning", name, message, "", slugs.get(name, ""), "", command)
+
+
+_UNASKED = object()
+"""A source that only the network has."""

@@ -1,0 +1,115 @@
+"""Render the Markdown of strangers as HTML that can do nothing: no script, no request, no link to elsewhere.
+
+Raw HTML is text. A link or picture is text followed by its address, unless it leads to a file of the same skill. What
+the renderer makes goes through a sanitiser with a short list of elements.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from posixpath import normpath
+from urllib.parse import unquote
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from skillshelf.core.limits import WEB_MARKDOWN_CHARS
+from skillshelf.core.text import visible
+
+__all__ = ["render_markdown", "shown_lines"]
+
+_TAGS = {
+    *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a", "span", "div"),
+    *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+}
+_ATTRIBUTES = {
+    "a": {"href"},
+    "span": {"class"},
+    "div": {"class", "tabindex", "role", "aria-label"},
+    "pre": {"tabindex"},
+    "ol": {"start"},
+    "code": {"class"},
+}
+_HEADING_SHIFT = 2
+"""The page has a heading of the first level, and the text is in a section of the second."""
+
+ToFile = Callable[[str], str | None]
+"""Returns the address of a file of the skill by its path, or None if there is no such file."""
+
+
+def shown_lines(text: str) -> str:
+    """Return a text of several lines with every character escaped that would hide or move others, tabs aside."""
+    if text.replace("\n", "").replace("\t", "").isprintable() and text.isascii():
+        return text
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(visible(part) for part in line.split("\t")) for line in lines)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+
+
+def render_markdown(text: str, to_file: ToFile) -> Markup:
+    """Return the HTML of a Markdown text, cut after `WEB_MARKDOWN_CHARS`; the caller says that it was cut."""
+    tokens = _parser().parse(shown_lines(text[:WEB_MARKDOWN_CHARS]))
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + _HEADING_SHIFT)}"
+        if token.children is not None:
+            token.children = _without_addresses(token.children, to_file)
+    html = _parser().renderer.render(tokens, _parser().options, {})
+    html = re.sub("<pre>", '<pre tabindex="0">', html)
+    html = html.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>')
+    html = html.replace("</table>", "</table></div>")
+    cleaned = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=set(), link_rel=None)
+    # The sanitiser is what makes this safe.
+    return Markup(cleaned)
+
+
+def _without_addresses(children: Sequence[Token], to_file: ToFile) -> list[Token]:
+    """Return the tokens of a line with links and pictures as text, but for links to files of the skill."""
+    result: list[Token] = []
+    open_links: list[str | None] = []
+    for token in children:
+        if token.type == "link_open":
+            address = str(token.attrGet("href") or "")
+            inner = _inner(address, to_file)
+            # Of a link to elsewhere the text stays, and its address follows it.
+            open_links.append(None if inner is not None else address)
+            if inner is not None:
+                result.append(Token("link_open", "a", 1, attrs={"href": inner}))
+        elif token.type == "link_close":
+            address_after = open_links.pop() if open_links else ""
+            if address_after is None:
+                result.append(Token("link_close", "a", -1))
+            elif not result or result[-1].content != address_after:
+                # An address that is its own text is not said twice.
+                result += _address(address_after)
+        elif token.type == "image":
+            result += [_text(f"[picture: {token.content or 'without a text'}]")]
+            result += _address(str(token.attrGet("src") or ""))
+        else:
+            result.append(token)
+    return result
+
+
+def _inner(address: str, to_file: ToFile) -> str | None:
+    path = unquote(address.partition("#")[0])
+    if not path or ":" in path or path.startswith("/"):
+        return None
+    return to_file(normpath(path))
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _address(address: str) -> list[Token]:
+    if not address:
+        return []
+    shown = visible(unquote(address))
+    shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
+    return [_text(" "), Token("code_inline", "code", 0, markup="`", content=shown)]

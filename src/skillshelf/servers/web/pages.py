@@ -1,0 +1,383 @@
+"""Render the pages of a catalogue, and serve them: every page is a function of a catalogue and an address.
+
+Nothing here changes anything, and no page needs a script: `static/page.js` only searches as one types, copies commands
+and filters lists. The same functions make the files of a static site.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import jinja2
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from skillshelf.core.limits import WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, plural, visible
+from skillshelf.servers.web.assets import asset, template_source
+from skillshelf.servers.web.catalogue import Catalogue, SkillSummary
+from skillshelf.servers.web.markdown import render_markdown, shown_lines
+
+__all__ = [
+    "HEADERS",
+    "PAGES",
+    "Link",
+    "PageAnswer",
+    "PageRequest",
+    "message_page",
+    "page_response",
+    "page_routes",
+    "served_link",
+]
+
+CONTENT_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""The headers of every answer: nothing is loaded from elsewhere, framed, guessed or kept."""
+
+HTML = "text/html; charset=utf-8"
+PLAIN = "text/plain; charset=utf-8"
+
+Link = Callable[[str, Mapping[str, str]], str]
+"""Returns the address of a page from its path in the site and its query, as the page that is made must write it."""
+
+
+class PageRequest(NamedTuple):
+    """A page that is asked for: the catalogue, the parts of its path, its query, and how it links to others.
+
+    `live` is False for a static site, where nothing can be asked later and a list is one page.
+    """
+
+    catalogue: Catalogue
+    parts: Mapping[str, str]
+    query: Mapping[str, str]
+    link: Link
+    live: bool = True
+
+
+class PageAnswer(NamedTuple):
+    """The answer to a request for a page."""
+
+    body: bytes
+    status: int = 200
+    media_type: str = HTML
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Page = Callable[[PageRequest], PageAnswer]
+
+
+def served_link(base: str) -> Link:
+    """Return how pages below a path of a server link to each other."""
+
+    def link(path: str, query: Mapping[str, str]) -> str:
+        return f"{base}{quote(path)}" + (f"?{urlencode(query)}" if query else "")
+
+    return link
+
+
+# Templates ----------------------------------------------------------------------------------------
+
+
+def _finalized(value: object) -> object:
+    """Return what a template writes for a value: texts of strangers have no character that hides or moves others."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return "" if value is None else value
+    return visible(value)
+
+
+@lru_cache(maxsize=1)
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(template_source),
+        autoescape=True,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        auto_reload=False,
+    )
+    environment.filters.update(number=lambda value: "–" if value is None else f"{value:,}", lines=_lines)
+    environment.globals.update(plural=plural)
+    return environment
+
+
+def _lines(text: str) -> Markup:
+    """Return a text of several lines for a `pre` element."""
+    return Markup.escape(shown_lines(text))
+
+
+def _html(template: str, request: PageRequest, *, status: int = 200, **values: Any) -> PageAnswer:
+    def link(path: str, **query: str) -> str:
+        return request.link(path, query)
+
+    catalogue = request.catalogue
+    text = (
+        _templates()
+        .get_template(template)
+        .render(
+            link=link,
+            live=request.live,
+            title=catalogue.title,
+            as_of=catalogue.as_of,
+            has=catalogue.parts,
+            query=request.query.get("q", ""),
+            **values,
+        )
+    )
+    return PageAnswer(text.encode("utf-8", "backslashreplace"), status)
+
+
+def message_page(title: str, text: str, *, status: int, command: str = "", base: str = "") -> PageAnswer:
+    """Return a page that only says something, without a catalogue: nobody may look yet, or there is none."""
+    body = _templates().get_template("message.html").render(heading=title, text=text, command=command, base=base)
+    return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
+
+
+def _missing(request: PageRequest, what: str) -> PageAnswer:
+    return _html("missing.html", request, status=404, what=what)
+
+
+# Lists --------------------------------------------------------------------------------------------
+
+
+class PageOfRows(NamedTuple):
+    """Some rows of a long list: the number of this page, of all pages, and of all rows."""
+
+    rows: Sequence[Any]
+    number: int
+    pages: int
+    total: int
+
+
+def _page_of(rows: Sequence[Any], request: PageRequest, most: int = WEB_ROWS) -> PageOfRows:
+    given = request.query.get("page", "1")
+    pages = max(1, -(-len(rows) // most))
+    number = min(pages, int(given)) if given.isascii() and given.isdecimal() and len(given) < 9 else 1
+    number = max(1, number)
+    return PageOfRows(rows[(number - 1) * most : number * most], number, pages, len(rows))
+
+
+def _by_place(skills: Sequence[SkillSummary]) -> dict[str, list[SkillSummary]]:
+    places: dict[str, list[SkillSummary]] = {}
+    for skill in skills:
+        places.setdefault(skill.place, []).append(skill)
+    return places
+
+
+# Pages --------------------------------------------------------------------------------------------
+
+
+def _home(request: PageRequest) -> PageAnswer:
+    """Show the problems first, then the skills by place."""
+    catalogue = request.catalogue
+    skills = catalogue.skills()
+    groups = catalogue.problems()
+    unseen = [skill for skill in skills if skill.hosts and not any(seen is not False for seen in skill.hosts.values())]
+    return _html("home.html", request, skills=skills, groups=groups, places=_by_place(skills), unseen=unseen)
+
+
+def _skills(request: PageRequest) -> PageAnswer:
+    skills = request.catalogue.skills()
+    place = request.query.get("place", "")
+    shown = [skill for skill in skills if skill.place == place] if place else skills
+    most = WEB_ROWS if request.live else max(1, len(shown))
+    return _html("skills.html", request, page=_page_of(shown, request, most), place=place, all=len(skills))
+
+
+def _search(request: PageRequest) -> PageAnswer:
+    query = cut(request.query.get("q", ""), WEB_SEARCH_CHARS)
+    answer = request.catalogue.search(query) if query.strip() else None
+    template = "results.html" if request.query.get("part") == "results" else "search.html"
+    return _html(template, request, answer=answer)
+
+
+def _skill(request: PageRequest) -> PageAnswer:
+    slug = request.parts["slug"]
+    detail = request.catalogue.skill(slug)
+    if detail is None:
+        return _missing(request, "skill")
+    known = {entry.path for entry in detail.files}
+
+    def to_file(path: str) -> str | None:
+        return request.link(f"/skills/{slug}/files/{path}", {}) if path in known else None
+
+    return _html(
+        "skill.html",
+        request,
+        skill=detail,
+        body=render_markdown(detail.text, to_file),
+        versions=request.catalogue.versions(slug) or (),
+        use=_use_of(request, detail.summary.name),
+    )
+
+
+def _use_of(request: PageRequest, name: str) -> Mapping[str, Any] | None:
+    found = request.catalogue.usage() if "usage" in request.catalogue.parts else None
+    return next((row for row in found.skills if row["name"] == name), None) if found is not None else None
+
+
+def _why(request: PageRequest) -> PageAnswer:
+    slug = request.parts["slug"]
+    detail, candidates = request.catalogue.skill(slug), request.catalogue.why(slug)
+    if detail is None or candidates is None:
+        return _missing(request, "skill")
+    return _html("why.html", request, skill=detail, candidates=candidates)
+
+
+def _diff(request: PageRequest) -> PageAnswer:
+    slug, query = request.parts["slug"], request.query
+    detail, versions = request.catalogue.skill(slug), request.catalogue.versions(slug)
+    if detail is None or not versions:
+        return _missing(request, "version")
+    before = query.get("from") or versions[min(1, len(versions) - 1)].key
+    after = query.get("to") or versions[0].key
+    found = request.catalogue.difference(slug, before, after)
+    if found is None:
+        return _missing(request, "version")
+    left, files, skipped = WEB_DIFF_LINES, [], 0
+    for file in found.files:
+        shown = file.lines[:left]
+        skipped += len(file.lines) - len(shown)
+        left -= len(shown)
+        files.append(file._replace(lines=shown))
+    return _html("diff.html", request, skill=detail, versions=versions, diff=found, files=files, skipped=skipped)
+
+
+def _raw(request: PageRequest) -> PageAnswer:
+    return _file(request._replace(parts={**request.parts, "path": "SKILL.md"}))
+
+
+def _file(request: PageRequest) -> PageAnswer:
+    """Give the bytes of a file as plain text: no browser takes them for a page, a script or a picture."""
+    found = request.catalogue.file(request.parts["slug"], request.parts["path"])
+    if found is None:
+        return _missing(request, "file")
+    name = quote(visible(found.path.rpartition("/")[2]))
+    kind = "inline" if _is_text(found.data) else "attachment"
+    media = PLAIN if kind == "inline" else "application/octet-stream"
+    return PageAnswer(found.data, 200, media, (("content-disposition", f"{kind}; filename*=UTF-8''{name}"),))
+
+
+def _is_text(data: bytes) -> bool:
+    if b"\0" in data:
+        return False
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _hosts(request: PageRequest) -> PageAnswer:
+    if "hosts" not in request.catalogue.parts:
+        return _missing(request, "page")
+    hosts = request.catalogue.hosts()
+    return _html("hosts.html", request, hosts=hosts, page=_page_of(request.catalogue.skills(), request))
+
+
+def _problems(request: PageRequest) -> PageAnswer:
+    groups = request.catalogue.problems()
+    wanted = request.query.get("kind", "")
+    chosen = next((group for group in groups if group.key == wanted), None)
+    if chosen is not None:
+        return _html("problem_list.html", request, group=chosen, page=_page_of(chosen.problems, request))
+    return _html("problems.html", request, groups=groups, most=_PROBLEMS_SHOWN)
+
+
+_PROBLEMS_SHOWN = 25
+"""Problems of one kind on the page of all kinds."""
+
+
+def _usage(request: PageRequest) -> PageAnswer:
+    skills = {skill.name: skill.slug for skill in reversed(request.catalogue.skills())}
+    return _html("usage.html", request, usage=request.catalogue.usage(), slugs=skills, most=WEB_ROWS)
+
+
+def _journal(request: PageRequest) -> PageAnswer:
+    return _html("journal.html", request, page=_page_of(request.catalogue.sessions(), request))
+
+
+def _session(request: PageRequest) -> PageAnswer:
+    story = request.catalogue.session(request.parts["key"])
+    return _missing(request, "session") if story is None else _html("session.html", request, story=story)
+
+
+PAGES: tuple[tuple[str, Page], ...] = (
+    ("/", _home),
+    ("/search", _search),
+    ("/skills", _skills),
+    ("/skills/{slug}", _skill),
+    ("/skills/{slug}/hosts", _why),
+    ("/skills/{slug}/diff", _diff),
+    ("/skills/{slug}/raw", _raw),
+    ("/skills/{slug}/files/{path:path}", _file),
+    ("/hosts", _hosts),
+    ("/problems", _problems),
+    ("/usage", _usage),
+    ("/journal", _journal),
+    ("/journal/{key}", _session),
+)
+"""Every page by the pattern of its path."""
+
+
+# Serving ------------------------------------------------------------------------------------------
+
+
+def page_routes(catalogue_of: Callable[[Request], Catalogue], *, base: str = "") -> list[Route]:
+    """Return the routes of all pages and of what they load, below a path.
+
+    `catalogue_of` returns the catalogue of whoever asks; it may raise an `HTTPException`. It is called in a thread.
+    """
+
+    def route(path: str, page: Page) -> Route:
+        def endpoint(request: Request) -> Response:
+            catalogue = catalogue_of(request)
+            asked = PageRequest(catalogue, request.path_params, dict(request.query_params), served_link(base))
+            waiting = catalogue.preparing() if page is not _search else None
+            return page_response(_preparing(asked, waiting) if waiting is not None else page(asked))
+
+        return Route(f"{base}{path}", endpoint, methods=["GET"])
+
+    def static(request: Request) -> Response:
+        found = asset(request.path_params["name"])
+        return page_response(
+            PageAnswer(b"", 404, PLAIN) if found is None else PageAnswer(found.data, 200, found.media_type)
+        )
+
+    def icon(request: Request) -> Response:
+        # A browser asks for it by itself beside a file that is no page.
+        found = asset("icon.svg")
+        return page_response(PageAnswer(found.data, 200, found.media_type) if found else PageAnswer(b"", 404, PLAIN))
+
+    return [
+        *(route(path, page) for path, page in PAGES),
+        Route(f"{base}/static/{{name}}", static, methods=["GET"]),
+        Route(f"{base}/favicon.ico", icon, methods=["GET"]),
+    ]
+
+
+def _preparing(request: PageRequest, waiting: Any) -> PageAnswer:
+    """Show how far the work is that comes before the first page; the browser asks again by itself."""
+    answer = _html("preparing.html", request, waiting=waiting)
+    return answer._replace(headers=(("refresh", "1"),))
+
+
+def page_response(answer: PageAnswer) -> Response:
+    """Return an answer with the headers that every answer has."""
+    headers = {**HEADERS, **dict(answer.headers)}
+    return Response(answer.body, answer.status, headers, answer.media_type)

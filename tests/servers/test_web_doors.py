@@ -1,0 +1,103 @@
+"""Who may look at the pages of `ui`: the address, the cookie, Host and Origin, and that nothing can be changed."""
+
+from __future__ import annotations
+
+import pytest
+from support.trees import Machine, write_skill
+from support.web import HOST, PORT, Browser, ask, catalogue_of
+
+from skillshelf.core.limits import WEB_TOKEN_SECONDS
+from skillshelf.servers.web.pages import PAGES
+from skillshelf.servers.web.ui import OneTimeAccess, ui_app
+
+PATHS = [path.replace("{slug}", "deploy").replace("{path:path}", "SKILL.md").replace("{key}", "x") for path, _ in PAGES]
+
+
+@pytest.fixture
+def door(machine: Machine) -> tuple[object, OneTimeAccess]:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    access = OneTimeAccess(PORT)
+    return ui_app(catalogue_of(machine), access, PORT), access
+
+
+def test_the_token_is_exchanged_for_a_cookie_and_an_address_without_it(door: tuple[object, OneTimeAccess]) -> None:
+    app, access = door
+
+    answer = ask(app, f"/?token={access.token}")
+
+    assert (answer.status, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert access.token not in cookie
+    page = ask(app, "/", headers={"cookie": cookie.partition(";")[0]})
+    assert page.status == 200
+    assert access.token not in page.text
+
+
+def test_the_token_is_good_once(door: tuple[object, OneTimeAccess]) -> None:
+    app, access = door
+    assert ask(app, f"/?token={access.token}").status == 303
+
+    assert ask(app, f"/?token={access.token}").status == 401
+
+
+def test_a_look_without_opening_does_not_use_the_token_up(door: tuple[object, OneTimeAccess]) -> None:
+    app, access = door
+
+    assert ask(app, f"/?token={access.token}", method="HEAD").status == 401
+    assert ask(app, f"/?token={access.token}").status == 303
+
+
+@pytest.mark.parametrize(("after", "cookie"), [(WEB_TOKEN_SECONDS - 1, True), (WEB_TOKEN_SECONDS + 1, False)])
+def test_the_token_is_good_for_a_minute(after: float, cookie: bool) -> None:
+    times = iter([100.0, 100.0 + after])
+    access = OneTimeAccess(PORT, now=lambda: next(times))
+
+    assert (access.exchange(access.token) is not None) == cookie
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_page_is_shown_without_the_cookie(door: tuple[object, OneTimeAccess], path: str) -> None:
+    app, access = door
+
+    for headers in ({}, {"cookie": f"{access.cookie_name}=wrong"}, {"authorization": f"Bearer {access.token}"}):
+        answer = ask(app, path, headers=headers)
+        assert answer.status == 401
+        assert "deploy" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", "", f"{HOST}.x"])
+def test_another_name_of_this_machine_is_refused_first(door: tuple[object, OneTimeAccess], host: str) -> None:
+    app, access = door
+
+    assert ask(app, f"/?token={access.token}", headers={"host": host}).status == 421
+    assert ask(app, f"/?token={access.token}").status == 303
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", f"http://127.0.0.1:{PORT + 1}", f"https://{HOST}"])
+def test_a_page_of_another_origin_is_refused(machine: Machine, origin: str) -> None:
+    browser = Browser(catalogue_of(machine))
+
+    assert browser.get("/", origin=origin).status == 403
+    assert browser.get("/", origin=f"http://{HOST}").status == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_no_route_takes_anything_but_a_question(machine: Machine, method: str) -> None:
+    browser = Browser(catalogue_of(machine))
+
+    for path in [*PATHS, "/static/page.css", "/nothing"]:
+        assert ask(browser.app, path, method=method, headers={"cookie": browser.cookie}).status == 405
+
+
+def test_every_answer_forbids_what_pages_do_not_need(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    browser = Browser(catalogue_of(machine))
+
+    for path in [*PATHS, "/static/page.css", "/static/none", "/nothing"]:
+        headers = browser.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"

@@ -1,0 +1,474 @@
+"""What the pages show: problems, skills, who sees them, versions, use; and what they never show."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+from support.installs import trusted, upstream
+from support.trees import Machine, write_skill
+from support.usage_journals import make_home, make_journals
+from support.web import (
+    HOSTILE_NAMES,
+    Browser,
+    account_folder,
+    catalogue_of,
+    elements_in,
+    hostile_machine,
+    links_in,
+    shown,
+)
+
+from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS
+from skillshelf.servers.web import assets
+from skillshelf.servers.web.catalogue import Preparation, SearchAnswer, slug_of, slugs_of
+from skillshelf.servers.web.local import LocalCatalogue, LocalOptions
+from skillshelf.servers.web.markdown import render_markdown
+from skillshelf.servers.web.paths import ShownPaths
+
+ROOTS = [".agents/skills", ".claude/skills", ".codex/skills", ".cursor/skills", "docs/skills"]
+
+
+def _several_skills(machine: Machine, count: int) -> None:
+    """Skills in many places, of which some are broken, linked, repeated or odd."""
+    dice = random.Random(7)
+    for number in range(count):
+        base = machine.home if number % 5 == 4 else machine.repo
+        name = f"skill-{number:02d}"
+        text = {
+            3: f"---\nname: {name}\n---\nno description\n",
+            5: "no frontmatter\n",
+            7: f"---\nname: {name}\ndescription: a: b\n---\nx\n",
+        }.get(number % 11)
+        write_skill(base / dice.choice(ROOTS), name, text, folder=f"{name}-x" if number % 13 == 2 else None)
+        if number % 9 == 1:
+            write_skill(machine.home / ".claude/skills", name)
+
+
+# Who sees it --------------------------------------------------------------------------------------
+
+
+def test_the_table_of_hosts_says_what_why_says(machine: Machine) -> None:
+    _several_skills(machine, 60)
+    catalogue = catalogue_of(machine)
+    browser, shown_paths = Browser(catalogue), ShownPaths(str(machine.repo), str(machine.home))
+    picked = random.Random(1).sample([skill for skill in catalogue.skills() if skill.name], 50)
+
+    for skill in picked:
+        # Exit status 1 says that no host sees it.
+        done = machine.run("why", skill.name, "--json")
+        assert done.returncode in (0, 1), done.stderr
+        expected = [
+            {
+                one["host"]: (
+                    {True: "yes", False: "no", None: "unknown"}[one["visible"]],
+                    one["verdict"],
+                    " ".join(shown_paths.text(one["detail"]).split()),
+                    " ".join(shown_paths.text(one["fix"] or "–").split()),
+                    {True: "yes", False: "no", None: "–"}[one["told"]],
+                    f"{one['grade']} {one['as_of']}",
+                )
+                for one in candidate["hosts"]
+            }
+            for candidate in json.loads(done.stdout)["candidates"]
+        ]
+        page = browser.get(f"/skills/{skill.slug}/hosts").text
+        assert [_rows(part) for part in page.split("<section")[1:-1]] == expected, skill.name
+
+
+def _rows(section: str) -> dict[str, tuple[str, ...]]:
+    rows: dict[str, tuple[str, ...]] = {}
+    for row in re.findall(r"<tr data-host=.*?</tr>", section, re.DOTALL):
+        host, visible = re.findall(r'data-(?:host|visible)="([^"]*)"', row)[:2]
+        cell = dict(re.findall(r'<td data-label="(\w+)">(.*?)</td>', row, re.DOTALL))
+        verdict = re.search(r'class="verdict">([^<]*)', row)
+        detail = re.search(r'class="detail">(.*?)</span>', row, re.DOTALL)
+        told = re.search(r'class="told">([^<]*)', row)
+        assert verdict
+        assert told
+        rows[host] = (
+            visible,
+            verdict[1],
+            shown(detail[1]) if detail else "",
+            shown(cell["Fix"]),
+            told[1],
+            shown(cell["Evidence"]),
+        )
+    return rows
+
+
+def test_the_matrix_says_which_hosts_see_each_skill(machine: Machine) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy")
+    browser = Browser(catalogue_of(machine, all_hosts=True))
+
+    row = re.search(r"<tr><th scope=\"row\">.*?</tr>", browser.get("/hosts").text, re.DOTALL)
+
+    assert row
+    answers = dict(re.findall(r'data-label="([\w-]+)"><span aria-hidden="true">(.)<', row[0]))
+    assert answers["claude-code"] == "✓"
+    assert answers["codex"] == "✕"
+
+
+# Problems -----------------------------------------------------------------------------------------
+
+
+def test_problems_come_before_skills(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "broken", "---\nname: broken\n---\nx\n")
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    page = shown(Browser(catalogue_of(machine)).get("/").text)
+
+    assert page.index("Problems first") < page.index("broken") < page.index("Skills by place") < page.index("deploy")
+    assert "skillshelf check .agents/skills/broken" in page
+
+
+def test_a_page_without_skills_says_what_to_do(machine: Machine) -> None:
+    page = shown(Browser(catalogue_of(machine)).get("/").text)
+
+    assert "skillshelf new NAME" in page
+    assert "skillshelf add SOURCE" in page
+
+
+def test_descriptions_that_say_the_same_are_a_problem(machine: Machine) -> None:
+    said = "Writes minutes of meetings with decisions, owners and dates from a transcript"
+    text = f"---\nname: {{}}\ndescription: {said}\n---\nx\n"
+    for name in ("minutes", "meeting-notes"):
+        write_skill(machine.repo / ".agents/skills", name, text.format(name))
+
+    page = shown(Browser(catalogue_of(machine)).get("/problems?kind=collisions").text)
+
+    assert "says nearly the same as" in page
+    assert "minutes" in page
+
+
+def test_an_edited_and_an_outdated_skill_are_problems_and_their_versions_are_compared(machine: Machine) -> None:
+    trusted(machine)
+    folder = upstream(machine, body="First.")
+    assert machine.run("add", str(folder), "--yes").returncode == 0
+    upstream(machine, body="Second.")
+    assert machine.run("update", "pdf", "--yes").returncode == 0
+    installed = machine.repo / ".agents/skills/pdf/SKILL.md"
+    installed.write_text(installed.read_text() + "Edited here.\n")
+    upstream(machine, body="Third.")
+    browser = Browser(catalogue_of(machine))
+
+    assert "skillshelf diff pdf" in shown(browser.get("/problems?kind=changed").text)
+    assert "has other files now" in shown(browser.get("/problems?kind=outdated").text)
+    skill = browser.get("/skills/pdf").text
+    assert "…/pdf" in shown(skill)
+    diffs = [link.replace("&amp;", "&") for link in links_in(skill) if "/diff" in link]
+    texts = [browser.get(link).text for link in diffs]
+    assert "+Edited here." in shown(texts[0])
+    assert "-First." in shown(texts[1])
+    assert "+Second." in shown(texts[1])
+    assert browser.get("/skills/pdf/diff?from=x&to=y").status == 404
+
+
+# A skill ------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_skill_shows_its_text_cost_identity_and_files(machine: Machine) -> None:
+    body = "# Guide\nRead [the style](references/style.md) and [this](https://example.com).\n"
+    path = write_skill(machine.repo / ".agents/skills", "deploy", f"---\nname: deploy\ndescription: ships\n---\n{body}")
+    (path.parent / "references").mkdir()
+    (path.parent / "references/style.md").write_text("# Style")
+    browser = Browser(catalogue_of(machine))
+
+    page = browser.get("/skills/deploy").text
+
+    tree = machine.run_json("digest", ".agents/skills/deploy")["tree"]
+    assert tree in page
+    assert "<h3>Guide</h3>" in page
+    assert '<a href="/skills/deploy/files/references/style.md">the style</a>' in page
+    assert "this <code>https://example.com</code>" in page
+    assert "tokens in every conversation" in page
+    assert browser.get("/skills/deploy/raw").body == path.read_bytes()
+    assert browser.get("/skills/deploy/files/references/style.md").body == b"# Style"
+
+
+def test_a_file_outside_the_skill_is_not_given(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.repo / ".agents/skills", "other")
+    (path.parent / "link.txt").symlink_to("/etc/passwd")
+    (path.parent / ".git").mkdir()
+    (path.parent / ".git/config").write_text("secret")
+    browser = Browser(catalogue_of(machine))
+
+    for inner in (
+        "link.txt",
+        "../other/SKILL.md",
+        "..%2fother%2fSKILL.md",
+        "%2fetc%2fpasswd",
+        ".git/config",
+        "",
+        "none",
+    ):
+        assert browser.get(f"/skills/deploy/files/{inner}").status == 404, inner
+
+
+def test_two_skills_of_one_name_have_a_page_each(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy", "---\nname: deploy\ndescription: one\n---\nFirst text\n")
+    write_skill(machine.home / ".agents/skills", "deploy", "---\nname: deploy\ndescription: two\n---\nOther text\n")
+    browser = Browser(catalogue_of(machine))
+
+    assert "First text" in browser.get("/skills/deploy").text
+    assert "Other text" in browser.get("/skills/deploy~~2").text
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [("deploy", "deploy"), ("a/b", "a~2fb"), ("..", "~2e."), ("", "~~"), ("ü", "~c3~bc"), ("A b", "A~20b")],
+)
+def test_a_slug_is_a_plain_word(name: str, slug: str) -> None:
+    assert slug_of(name) == slug
+
+
+def test_no_two_slugs_are_one_folder_on_any_disk() -> None:
+    slugs = slugs_of(["a", "A", "a", "x" * 300, "x" * 301])
+
+    assert len({slug.lower() for slug in slugs}) == 5
+    assert max(map(len, slugs)) < 128
+
+
+# Search -------------------------------------------------------------------------------------------
+
+
+def _live(machine: Machine) -> LocalCatalogue:
+    shelf = machine.shelf(trust="ask")
+    return LocalCatalogue(LocalOptions(shelf.environment, shelf.settings, shelf.profile, shelf.cache))
+
+
+def _searched(catalogue: LocalCatalogue, query: str) -> SearchAnswer:
+    """The answer to a query once there is an index; how long that takes is nobody's promise."""
+    while (answer := catalogue.search(query)).preparing is not None:
+        assert catalogue._worker is not None
+        catalogue._worker.join(0.05)
+    return answer
+
+
+def test_a_search_marks_the_words_that_match(machine: Machine) -> None:
+    write_skill(
+        machine.repo / ".agents/skills", "pdf", "---\nname: pdf\ndescription: Fills in forms\n---\nweekly <b>\n"
+    )
+    catalogue = _live(machine)
+    _searched(catalogue, "forms")
+    browser = Browser(catalogue)
+
+    page = browser.get("/search?q=forms+weekly").text
+    part = browser.get("/search?q=forms+weekly&part=results").text
+
+    assert "<mark>forms</mark>" in page
+    assert "In its text: <mark>weekly</mark> &lt;b&gt;" in part
+    assert "<html" not in part
+    assert "No skill fits" in browser.get("/search?q=zzzzzz").text
+    assert "Type what the skill should do" in browser.get("/search").text
+
+
+class _Unready:
+    """A catalogue that still reads."""
+
+    title, as_of, parts = "x", "", frozenset({"search"})
+
+    def preparing(self) -> Preparation:
+        return Preparation("Reading the skills of this machine")
+
+    def search(self, query: str) -> SearchAnswer:
+        return SearchAnswer(query, preparing=Preparation("Building the search index", 20, 80))
+
+
+def test_a_page_that_has_to_wait_shows_how_far_the_work_is() -> None:
+    browser = Browser(_Unready())
+
+    home, search = browser.get("/"), browser.get("/search?q=x")
+
+    assert home.headers["refresh"] == "1"
+    assert "Reading the skills" in home.text
+    assert 'max="80" value="20"' in search.text
+    assert '<noscript><meta http-equiv="refresh" content="1"></noscript>' in search.text
+
+
+# Use and journals ---------------------------------------------------------------------------------
+
+
+def test_a_journal_is_read_as_a_story(machine: Machine, tmp_path: Path) -> None:
+    journals = tmp_path / "journals"
+    journals.mkdir()
+    make_home(machine.home)
+    make_journals(journals)
+    browser = Browser(catalogue_of(machine, journals))
+
+    usage = shown(browser.get("/usage").text)
+    assert "Used skills" in usage
+    assert "By person or program" in usage
+    listed = browser.get("/journal").text
+    stories = [shown(browser.get(link).text) for link in links_in(listed) if link.startswith("/journal/")]
+    assert all(page.index("Session began") < page.index("Session ended") for page in stories)
+    searching = next(page for page in stories if "Searched for" in page)
+    assert searching.index("Searched for") < searching.index("Skill used")
+
+
+def test_without_a_journal_the_pages_say_how_to_record_one(machine: Machine) -> None:
+    browser = Browser(_live_read(machine))
+
+    for path in ("/usage", "/journal"):
+        assert "--journal run.jsonl" in browser.get(path).text
+
+
+def _live_read(machine: Machine) -> LocalCatalogue:
+    catalogue = _live(machine)
+    _searched(catalogue, "x")
+    return catalogue
+
+
+# What is never shown ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/w/repo/a/SKILL.md is odd", "a/SKILL.md is odd"),
+        ("in /w/repo", "in ."),
+        ("see /h/ada/.claude/x", "see ~/.claude/x"),
+        ("see /h/ada", "see ~"),
+        ("at /opt/team/skills/x, too", "at …/x, too"),
+        ("cwd=/home/bob/work", "cwd=~/work"),
+        ("/Users/bob", "~"),
+        ("git+file:///srv/git/skills", "git+file://…/skills"),
+        ("https://example.com/a/b", "https://example.com/a/b"),
+        ("skill://pdf/a/b and /deploy or and/or", "skill://pdf/a/b and /deploy or and/or"),
+        ("/w/repository/x", "…/x"),
+    ],
+)
+def test_a_text_has_no_absolute_path(text: str, expected: str) -> None:
+    assert ShownPaths("/w/repo", "/h/ada").text(text) == expected
+
+
+def test_no_page_tells_where_the_skills_are(machine: Machine, tmp_path: Path) -> None:
+    trusted(machine)
+    _several_skills(machine, 25)
+    (machine.repo / ".claude/skills").mkdir(parents=True, exist_ok=True)
+    (machine.repo / ".claude/skills/gone").symlink_to("/srv/nowhere/gone")
+    assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
+    journal = tmp_path / "run.jsonl"
+    with machine.shelf().session(journal=journal) as session:
+        session.call("skill_load", {"name": "skill-00"})
+    browser = Browser(catalogue_of(machine, journal))
+    secrets = [str(machine.home), str(machine.repo), str(tmp_path), "/srv/nowhere", account_folder()]
+
+    pages = 0
+    for path, answer in browser.follow():
+        assert answer.status == 200, path
+        pages += 1
+        for secret in secrets:
+            assert secret not in answer.text, (path, secret)
+    assert pages > 60
+
+
+# Hostile skills -----------------------------------------------------------------------------------
+
+_ACTIVE = {
+    *("script", "iframe", "object", "embed", "form", "input", "button", "style", "link", "meta", "base", "svg", "img"),
+    *("video", "audio", "source", "frame", "template", "math", "textarea", "select"),
+}
+"""Elements that load, run, send or change something."""
+
+
+def _active(text: str) -> set[str]:
+    """The elements of a page that do something, with what they do it to; what a button copies is text."""
+    found = ((tag, {k: v for k, v in given.items() if k != "data-copy"}) for tag, given in elements_in(text))
+    return {f"{tag} {given}" for tag, given in found if tag in _ACTIVE}
+
+
+def test_every_page_of_a_hostile_tree_is_made_of_our_own_elements(tmp_path: Path) -> None:
+    browser = Browser(catalogue_of(hostile_machine(tmp_path)))
+    (tmp_path / "harmless").mkdir()
+    harmless = Machine(tmp_path / "harmless")
+    write_skill(harmless.repo / ".agents/skills", "deploy")
+    pages = Browser(catalogue_of(harmless)).follow()
+    own = set().union(*(_active(answer.text) for _, answer in pages))
+
+    seen = 0
+    for path, answer in browser.follow():
+        seen += 1
+        if not answer.headers["content-type"].startswith("text/html"):
+            plain = answer.headers["content-type"].startswith(("text/plain", "application/octet-stream"))
+            assert plain or path.startswith("/static/"), path
+            continue
+        assert _active(answer.text) <= own, (path, _active(answer.text) - own)
+        names = {name for _, given in elements_in(answer.text) for name in given}
+        assert not {name for name in names if name.startswith("on") or name in ("style", "srcdoc")}, path
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", answer.text), path
+        for link in links_in(answer.text):
+            assert not re.match(r"[a-z]+:|//", link.strip(), re.IGNORECASE), (path, link)
+    assert seen > 40
+
+
+def test_files_of_a_skill_are_never_taken_for_pages(tmp_path: Path) -> None:
+    browser = Browser(catalogue_of(hostile_machine(tmp_path, files=WEB_FILES + 5)))
+
+    for name in ("page.html", "picture.svg", "program.js"):
+        answer = browser.get(f"/skills/hostile-script/files/{name}")
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    binary = browser.get("/skills/hostile-script/files/data.bin")
+    assert binary.headers["content-disposition"].startswith("attachment")
+    page = shown(browser.get("/skills/hostile-script").text)
+    assert "and 10 more" in page
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_an_odd_name_is_shown_and_found(tmp_path: Path, name: str) -> None:
+    catalogue = catalogue_of(hostile_machine(tmp_path, files=0))
+    slug = next(skill.slug for skill in catalogue.skills() if "odd" in skill.description and skill.name == name)
+    browser = Browser(catalogue)
+
+    assert browser.get(f"/skills/{slug}").status == 200
+    assert browser.get(f"/skills/{slug}/hosts").status == 200
+
+
+def test_links_and_pictures_elsewhere_are_text() -> None:
+    text = "[a](https://evil.example) ![b](x.png) [c](javascript:alert(1)) <https://own.example> [d](x.md) [e](../x.md)"
+
+    html = str(render_markdown(text, lambda path: f"/files/{path}" if path == "x.md" else None))
+
+    assert html.count("<a ") == 1
+    assert '<a href="/files/x.md">d</a>' in html
+    assert "<img" not in html
+    assert "a <code>https://evil.example</code>" in html
+    assert "[picture: b] <code>x.png</code>" in html
+    assert html.count("https://own.example") == 1
+
+
+def test_a_long_text_is_cut_and_the_page_says_so(machine: Machine) -> None:
+    text = "---\nname: long\ndescription: long\n---\n" + "word " * WEB_MARKDOWN_CHARS
+    write_skill(machine.repo / ".agents/skills", "long", text[: 3 * WEB_MARKDOWN_CHARS])
+    answer = Browser(catalogue_of(machine)).get("/skills/long")
+
+    assert len(answer.body) < 2 * WEB_MARKDOWN_CHARS
+    assert "only the beginning of a long text" in answer.text
+
+
+def test_nothing_on_the_disk_changes_while_somebody_looks(machine: Machine) -> None:
+    _several_skills(machine, 12)
+    catalogue = catalogue_of(machine)
+    before = _stamps(machine.repo)
+
+    assert all(answer.status == 200 for _, answer in Browser(catalogue).follow())
+    assert _stamps(machine.repo) == before
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    paths = [os.path.join(top, name) for top, _, names in os.walk(folder) for name in names]
+    return {path: (os.lstat(path).st_mtime_ns, os.lstat(path).st_size) for path in paths}
+
+
+def test_every_template_and_asset_is_a_file_of_the_package() -> None:
+    folder = Path(assets.__file__).parent
+    templates = sorted(path.name for path in (folder / "templates").iterdir())
+
+    assert len(templates) > 15
+    assert all(assets.template_source(name) for name in templates)
+    assert {path.name for path in (folder / "static").iterdir()} == set(assets.asset_names())

@@ -1,0 +1,134 @@
+"""The pages as static files: relative links, the same bytes each time, and a folder of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from support.trees import Machine, write_skill
+from support.web import account_folder, hostile_machine, links_in
+
+from skillshelf.servers.web.site import MARKER
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def _write(machine: Machine, *words: str) -> dict[str, bytes]:
+    out = machine.base / "out"
+    done = machine.run("site", str(out), *words)
+    assert done.returncode == 0, done.stderr
+    return _files(out)
+
+
+def test_every_link_of_a_site_is_relative_and_leads_to_a_file(tmp_path: Path) -> None:
+    machine = hostile_machine(tmp_path, files=20)
+    found = _write(machine)
+
+    pages = [name for name in found if name.endswith(".html")]
+    assert len(pages) > 30
+    for name in pages:
+        for link in links_in(found[name].decode()):
+            if link.startswith("#"):
+                continue
+            assert not re.match(r"/|[a-z]+:", link), (name, link)
+            target = (Path("/site") / name).parent / unquote(link.partition("#")[0])
+            assert str(target.resolve().relative_to("/site")) in found, (name, link)
+
+
+def test_no_file_of_a_skill_has_a_name_that_a_web_server_takes_for_a_page(tmp_path: Path) -> None:
+    found = _write(hostile_machine(tmp_path, files=0))
+
+    copies = [name for name in found if "/files/" in name]
+    assert copies
+    assert all(name.endswith(".txt") for name in copies)
+    assert b"is not text" in found["skills/hostile-script/files/data.bin.txt"]
+
+
+def test_the_same_skills_give_the_same_bytes(machine: Machine) -> None:
+    for name in ("deploy", "notes", "Deploy"):
+        write_skill(machine.repo / ".agents/skills", name)
+    first = _write(machine)
+
+    assert _write(machine) == first
+
+
+def test_a_site_takes_the_repository_and_home_only_when_asked(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "of-project")
+    write_skill(machine.home / ".agents/skills", "of-home")
+
+    alone = b"".join(_write(machine).values())
+    both = _write(machine, "--user")
+
+    assert b"of-home" not in alone
+    assert b"of-project" in alone
+    assert "skills/of-home/index.html" in both
+    for secret in (str(machine.home), str(machine.base), account_folder()):
+        assert secret.encode() not in b"".join(both.values())
+
+
+def test_a_site_is_the_same_whoever_writes_it(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    first = _write(machine)
+    machine.configure('hosts = ["codex"]\n')
+    write_skill(machine.home / ".agents/skills", "deploy")
+
+    assert _write(machine) == first
+
+
+def test_a_site_is_written_again_and_what_is_gone_is_removed(machine: Machine) -> None:
+    gone = write_skill(machine.repo / ".agents/skills", "gone")
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    _write(machine)
+    (machine.base / "out/CNAME").write_text("skills.example")
+    gone.unlink()
+    gone.parent.rmdir()
+
+    found = _write(machine)
+
+    assert not any(name.startswith("skills/gone") for name in found)
+    assert not (machine.base / "out/skills/gone").exists()
+    assert found["CNAME"] == b"skills.example"
+
+
+def test_a_folder_of_somebody_else_is_left_alone(machine: Machine) -> None:
+    out = machine.base / "out"
+    out.mkdir()
+    (out / "index.html").write_text("mine")
+
+    done = machine.run("site", str(out))
+
+    assert done.returncode == 2
+    assert "neither empty nor a site" in done.stderr
+    assert _files(out) == {"index.html": b"mine"}
+
+
+@pytest.mark.parametrize("marker", ["", "[]", "{}", '{"site": 9, "files": []}'])
+def test_a_marker_that_is_not_ours_counts_for_nothing(machine: Machine, marker: str) -> None:
+    out = machine.base / "out"
+    out.mkdir()
+    (out / MARKER).write_text(marker)
+
+    assert machine.run("site", str(out)).returncode == 2
+
+
+def test_nothing_is_written_or_removed_through_a_link(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    _write(machine)
+    outside = machine.base / "outside"
+    outside.mkdir()
+    static = machine.base / "out/static"
+    for file in static.iterdir():
+        file.rename(outside / file.name)
+    static.rmdir()
+    static.symlink_to(outside)
+    before = _files(outside)
+
+    assert machine.run("site", str(machine.base / "out")).returncode == 2
+    assert _files(outside) == before
+    (machine.base / "out" / MARKER).write_text('{"site": 1, "files": ["../outside/page.css", "/etc/x"]}')
+    machine.run("site", str(machine.base / "out"))
+    assert _files(outside) == before
