@@ -18,6 +18,8 @@ from support.trees import Machine
 if TYPE_CHECKING:
     from support.host_runs import Run
 
+pytest_plugins = ("support.team_databases",)
+
 _NUMBERS = itertools.count(1)
 
 # A checkout may be read-only: nothing is kept in it. The same examples everywhere, unless a run asks for more of them.

@@ -41,7 +41,13 @@ ALLOWED: dict[str, set[str]] = {
     "servers.mcp": {"errors", *_ENGINE},
     "servers.rpc": {"errors", *_ENGINE},
     "adapters": {"errors", *_ENGINE},
-    "cli": {"errors", *_ENGINE, "lint", "hosts", "install", "servers.mcp", "servers.rpc", "adapters"},
+    "servers.web": {"errors", *_ENGINE, "lint", "hosts", "install"},
+    "evals": {"errors", "core", "config", "journal", "catalog", "search", "session", "shelf", "hosts", "adapters"},
+    "servers.team": {"errors", *_ENGINE, "lint", "hosts", "install", "servers.mcp", "servers.web"},
+    "cli": {
+        *("errors", *_ENGINE, "lint", "hosts", "install", "servers.mcp", "servers.rpc", "servers.web", "servers.team"),
+        *("adapters", "evals"),
+    },
 }
 """Every package, and the packages it may import; `skillshelf` itself gives its version to all of them."""
 

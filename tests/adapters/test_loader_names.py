@@ -437,7 +437,7 @@ def test_real_values_match_their_schemas_and_others_do_not(machine: Machine) -> 
     write_skill(machine.home / ".agents/skills", "a")
     catalog = machine.catalog("codelia").to_dict()
     metadata = SkillLoader.load_metadata(FIXTURES / "valid-skill").metadata.to_dict()
-    result = {"score": 900.0, "reason": "exact_name", "skill": catalog["skills"][0]}
+    result = machine.shelf("codelia").search("a").results[0].to_dict()
     values = {
         "scope": catalog["skills"][0]["scope"],
         "metadata": metadata,

@@ -31,7 +31,8 @@ def in_terminal(machine: Machine, *words: str, env: Mapping[str, str] | None = N
     process = subprocess.Popen(
         [sys.executable, "-m", "skillshelf", *words, "--home", str(machine.home)],
         cwd=machine.repo,
-        env={"PYTHONPATH": SOURCE, "TERM": "xterm-256color", "SKILLSHELF_PAGER": "", **(env or {})},
+        # With CI nobody is asked whether searches may learn.
+        env={"PYTHONPATH": SOURCE, "TERM": "xterm-256color", "SKILLSHELF_PAGER": "", "CI": "1", **(env or {})},
         stdin=keyboard,
         stdout=keyboard,
         stderr=keyboard,

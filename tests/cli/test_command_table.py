@@ -171,7 +171,7 @@ def home_of(machine: Machine) -> dict[str, str]:
     return {"HOME": str(machine.home)}
 
 
-OUTSIDE = ("mcp", "rpc", "chat", "pick", "run", "add", "import")
+OUTSIDE = ("mcp", "rpc", "chat", "pick", "run", "add", "import", "site", "ui", "serve")
 """Commands that need more than a folder; their examples have tests of their own."""
 
 
@@ -183,6 +183,17 @@ def test_an_example_does_what_it_says(machine: Machine, line: str) -> None:
     if "--in " in line:
         # A host can turn off what it sees.
         run_command("link", "release-notes", "--to", "claude-code", cwd=machine.repo, env=env)
+
+    done = run_command(*shlex.split(line)[1:], cwd=machine.repo, env=env)
+
+    assert (done.returncode, done.stdout != "") == (0, True), done.stderr
+
+
+@needs("nh3")
+@needs("jinja2")
+@pytest.mark.parametrize("line", [line for name, line in EXAMPLES if name == "site"])
+def test_an_example_of_a_site_writes_its_pages(machine: Machine, line: str) -> None:
+    env = place_for_examples(machine)
 
     done = run_command(*shlex.split(line)[1:], cwd=machine.repo, env=env)
 

@@ -15,7 +15,7 @@ from support.trees import Machine, write_skill
 from skillshelf.cli.command_table import COMMANDS
 from skillshelf.cli.doctor import CHECKS
 
-FAST = ("folders", "cache", "packed", "index", "runs", "approvals", "configuration", "links")
+FAST = ("folders", "cache", "packed", "index", "runs", "approvals", "usage", "configuration", "links")
 """Checks that start no process."""
 
 

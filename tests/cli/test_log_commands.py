@@ -336,12 +336,12 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no action": (
         ("log",),
         2,
-        "missing argument ACTION: show, verify, stats, replay or export (usage: ",
+        "missing argument ACTION: show, verify, stats, replay, export or push (usage: ",
     ),
     "unknown action": (
         ("log", "sing", "run.jsonl"),
         2,
-        "unknown action 'sing' (known: show, verify, stats, replay, export)",
+        "unknown action 'sing' (known: show, verify, stats, replay, export, push)",
     ),
     "no file": (
         ("log", "verify"),
@@ -441,7 +441,7 @@ LIMITED = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 28
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("action", [action for action in ACTIONS if action != "export"])
+@pytest.mark.parametrize("action", [action for action in ACTIONS if action not in ("export", "push")])
 @pytest.mark.parametrize("make", [no_newline, only_newlines, many_members])
 def test_a_huge_file_takes_little_memory_and_ends(machine: Machine, make: Callable[[Path], None], action: str) -> None:
     make(machine.repo / "run.jsonl")
@@ -464,6 +464,28 @@ def test_a_huge_file_takes_little_memory_and_ends(machine: Machine, make: Callab
 
     assert (done.returncode in (0, 1), done.stderr) == (True, "")
     assert 0 < done.stdout.count("\n") <= JOURNAL_PROBLEMS + 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [no_newline, only_newlines, many_members])
+def test_a_huge_file_that_is_no_journal_is_not_pushed(machine: Machine, make: Callable[[Path], None]) -> None:
+    make(machine.repo / "run.jsonl")
+    words = ["log", "push", "http://127.0.0.1:9", "run.jsonl", "--allow-http"]
+    env = {"PYTHONPATH": SOURCE, "HOME": str(machine.home), "SKILLSHELF_TOKEN": "sks_default_0123456789abcdef"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED + "from skillshelf.cli.main import main; sys.exit(main())", *words],
+        cwd=machine.repo,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    # Empty lines and a torn end are nothing to send; what is no event is refused.
+    assert done.returncode in ((1, 5) if make is many_members else (0,)), done.stderr
+    assert (done.stdout + done.stderr).count("\n") <= 2
+    assert "Traceback" not in done.stderr
 
 
 def test_no_control_character_of_a_journal_is_printed_raw(machine: Machine) -> None:

@@ -380,9 +380,12 @@ def test_every_key_of_the_contract_is_read(machine: Machine) -> None:
         [
             "profile",
             "hosts",
+            "journal.content",
             "journal.keep",
             "journal.max_age_days",
             "journal.max_bytes",
+            "journal.push",
+            "journal.token_file",
             "skills.enabled",
             "skills.disabled",
             *[f"skills.initial.max_{what}" for what in ("entries", "bytes", "tokens", "chars")],
@@ -399,6 +402,8 @@ def test_every_key_of_the_contract_is_read(machine: Machine) -> None:
             "permissions.grant_from_skills",
             *[f"permissions.run.{what}" for what in ("network", "read", "write", "unsandboxed", "seccomp", "require")],
             "trust.folders",
+            *[f"search.scorer.{what}" for what in ("url", "model", "key_variable", "english_only")],
+            "search.learn",
             *[f"check.{what}" for what in ("select", "ignore", "severity", "baseline", "exclude")],
         ]
     )

@@ -122,7 +122,10 @@ def test_a_model_finds_lists_loads_and_reads(machine: Machine) -> None:
             "query": "alpha",
             "count": 1,
             "truncated": False,
-            "results": [{**row, "score": found.structured_content["results"][0]["score"], "reason": "exact_name"}],
+            "confidence": 1.0,
+            "weak": False,
+            "notes": [],
+            "results": [{**row, "score": 900, "reason": "exact_name", "why": ["its name is the query"], "copies": []}],
         }
         assert listed.structured_content == {"skills": [row], "total": 1, "held_back": 0}
         # The server cannot know what its client still has: the second load is as whole as the first.

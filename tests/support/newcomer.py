@@ -60,7 +60,8 @@ def all_files(machine: Machine) -> set[str]:
 def in_terminal(machine: Machine, *words: str, columns: int = 100, cwd: Path | None = None) -> str:
     """All that a command writes to a terminal of this width, to either stream."""
     ours, theirs = pty.openpty()
-    size = {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1", "SKILLSHELF_PAGER": ""}
+    # With CI nobody is asked whether searches may learn.
+    size = {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1", "SKILLSHELF_PAGER": "", "CI": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "skillshelf", *words],
         cwd=cwd or machine.repo,

@@ -107,6 +107,7 @@ _ACCEPT_RULE = Option(
 )
 _USER = Option("--user", "for you in every project (default: for this project)")
 _ALLOW_HTTP = Option("--allow-http", "allow plain HTTP to this machine")
+_TOKEN_FILE = Option("--token-file", "the token for a team server; $SKILLSHELF_TOKEN works too", "FILE")
 _ACCEPT_INSTALL = Option(
     "--accept-rule",
     "install skills although this security rule finds something; may be repeated",
@@ -125,8 +126,8 @@ _FORCE = Option("--force", "give up what was edited on the disk")
 _IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
 _CHECKS = (
-    "python packages native folders cache packed index runs approvals configuration policy store locks links hosts "
-    "sandbox"
+    "python packages native folders cache embeddings packed index runs approvals usage configuration policy store "
+    "locks links hosts sandbox"
 )
 """The checks of `doctor`."""
 
@@ -151,6 +152,13 @@ def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
 
     return run
 
+
+_WEB_JOURNAL = Option(
+    "--journal",
+    "show the use and the sessions of this journal, or of all in this folder; may be repeated",
+    "FILE",
+    True,
+)
 
 COMMANDS: Mapping[str, Command] = {
     "": Command(
@@ -360,6 +368,7 @@ COMMANDS: Mapping[str, Command] = {
             ),
             _USER,
             _ALLOW_HTTP,
+            _TOKEN_FILE,
             _ACCEPT_INSTALL,
             _DRY_RUN,
             _YES,
@@ -391,6 +400,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--offline", "open no connection: only the store, and sources on this disk"),
             _USER,
             _ALLOW_HTTP,
+            _TOKEN_FILE,
             _ACCEPT_INSTALL,
             _DRY_RUN,
             _YES,
@@ -405,7 +415,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "outdated": Command(
         "list installed skills whose sources have other files now",
-        (*SHARED, _USER, _ALLOW_HTTP),
+        (*SHARED, _USER, _ALLOW_HTTP, _TOKEN_FILE),
         (Option("NAME", "an installed skill (default: all)", "NAME", True, of="skill"),),
         _later("cli.verify_commands", "outdated"),
         group=_GET,
@@ -423,6 +433,7 @@ COMMANDS: Mapping[str, Command] = {
             _FORCE,
             _USER,
             _ALLOW_HTTP,
+            _TOKEN_FILE,
             _ACCEPT_INSTALL,
             _DRY_RUN,
             _YES,
@@ -437,7 +448,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "diff": Command(
         "show how an installed skill differs from its lock, or else from what its source has now",
-        (*SHARED, NO_PAGER, _USER, _ALLOW_HTTP),
+        (*SHARED, NO_PAGER, _USER, _ALLOW_HTTP, _TOKEN_FILE),
         (
             Option("NAME", "an installed skill", "NAME", required=True, of="skill"),
             Option(
@@ -503,7 +514,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "import": Command(
         "install what the lock or list of another tool names: skills-lock.json, apm.yml, skills.json",
-        (*SHARED, _USER, _ALLOW_HTTP, _ACCEPT_INSTALL, _DRY_RUN, _YES),
+        (*SHARED, _USER, _ALLOW_HTTP, _TOKEN_FILE, _ACCEPT_INSTALL, _DRY_RUN, _YES),
         (Option("FILE", "a lock or list of another tool", "FILE", required=True, of="file"),),
         _later("cli.install_commands", "import_lock"),
         group=_GET,
@@ -548,13 +559,15 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "publish": Command(
-        "publish a skill, after showing what it is: as files of a web site, or in a registry",
+        "publish a skill, after showing what it is: as files of a web site, in a registry, or to a team server",
         (
             *SHARED,
             Option("--site", "a folder that a web server serves", "DIR"),
-            Option("--to", "a repository of a registry, oci://HOST/REPOSITORY[:TAG]", "ADDRESS"),
+            Option("--to", "a registry, oci://HOST/REPOSITORY[:TAG], or a team server, https://HOST", "ADDRESS"),
+            Option("--version", "the version of the release on a server (default: that of its frontmatter)", "V"),
             _USER,
             _ALLOW_HTTP,
+            _TOKEN_FILE,
             _ACCEPT_PUBLISH,
             _DRY_RUN,
             _YES,
@@ -633,6 +646,35 @@ COMMANDS: Mapping[str, Command] = {
         examples=(
             ("skillshelf explain description-vague", "one rule"),
             ("skillshelf explain", "every rule in a line, by groups"),
+        ),
+    ),
+    "eval": Command(
+        "test whether skills are found: by search, in what hosts show, and with a model if you name one",
+        (
+            *SHARED,
+            Option("--queries", "also try the queries in this file", "FILE", of="file"),
+            Option(
+                "--against", "test against the skills of this folder instead of the other ones here", "ROOT", of="dir"
+            ),
+            Option("--host", "test on the text that this host shows; may be repeated", "H", many=True, of="host"),
+            Option("--model", "also ask this model, as openai:gpt-5-mini", "M"),
+            Option("--runs", "ask it N times for each query (default: 3)", "N"),
+            Option("--journals", "keep the journals of its runs in this folder", "DIR", of="dir"),
+            Option(
+                "--output", "let it do the tasks with and without each skill; write the results here", "DIR", of="dir"
+            ),
+            Option("--judge", "judge the results by this model instead", "M"),
+            _TRUST,
+            Option("--format", "text, json or junit (default: text)", "F", of="text json junit"),
+            Option("--baseline", "fail only on what is worse than in this file, made by --json", "FILE", of="file"),
+            NO_PAGER,
+        ),
+        (Option("NAME", "a skill, its folder or its SKILL.md (default: all)", "NAME", many=True, of="skill"),),
+        _later("cli.eval_commands", "evaluate"),
+        group=_WRITE,
+        examples=(
+            ("skillshelf eval", "every skill with queries, and descriptions that are nearly the same"),
+            ("skillshelf eval release-notes --host claude-code", "what a host's model can find it by"),
         ),
     ),
     "new": Command(
@@ -758,7 +800,7 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "log": Command(
-        "show a journal, verify that nothing was changed, count which skills are used, replay or export it",
+        "show a journal, verify that nothing was changed, count which skills are used, replay, export or push it",
         (
             *SHARED,
             Option("--session", "show, stats: only sessions whose id begins with S", "S"),
@@ -776,6 +818,9 @@ COMMANDS: Mapping[str, Command] = {
             Option("--otlp-content", "export: send arguments, queries and paths, too"),
             Option("--last", "show: only the last N events", "N"),
             Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
+            Option("--server", "verify: a team server that has the journal; its last line must still be there", "URL"),
+            Option("--token-file", "push, verify: the token for the server; $SKILLSHELF_TOKEN works too", "FILE"),
+            _ALLOW_HTTP,
             Option(
                 "--against",
                 "replay: `kept` inputs (the default where there are some), or the `disk` as it is now",
@@ -789,18 +834,57 @@ COMMANDS: Mapping[str, Command] = {
         (
             Option(
                 "ACTION",
-                "show, verify, stats, replay or export",
+                "show, verify, stats, replay, export or push",
                 "ACTION",
                 required=True,
-                of="show verify stats replay export",
+                of="show verify stats replay export push",
             ),
-            Option("FILE", "the journal; of stats and export also several, or folders", "FILE", True, required=True),
+            Option(
+                "FILE",
+                "the journal; of stats and export also several, or folders; of push after the address of the server",
+                "FILE",
+                True,
+                required=True,
+            ),
         ),
         _later("cli.log", "log"),
         group=_SERVE,
         examples=(
             ("skillshelf log show run.jsonl --last 20", "the last events"),
             ("skillshelf log stats run.jsonl", "which skills are never used, and who uses the others"),
+        ),
+    ),
+    "ui": Command(
+        "show the skills in a browser of this machine: problems, search, who sees each skill, use; read-only",
+        (
+            *SHARED,
+            _ALL_HOSTS,
+            Option("--port", "listen on this port of 127.0.0.1 (default: a free one)", "N"),
+            Option("--no-open", "only print the address, and open no browser"),
+            _WEB_JOURNAL,
+        ),
+        (),
+        _later("cli.ui_commands", "ui"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf ui", "the pages of this project and your home folder"),
+            ("skillshelf ui --no-open --journal run.jsonl", "with the use that a journal recorded"),
+        ),
+    ),
+    "site": Command(
+        "write the same pages as static files, with relative links only",
+        (
+            *SHARED,
+            _ALL_HOSTS,
+            Option("--user", "also the skills of the home folder (default: those of the repository alone)"),
+            _WEB_JOURNAL,
+        ),
+        (Option("OUT", "a folder that is empty, or a site that this command wrote", "OUT", required=True, of="dir"),),
+        _later("cli.ui_commands", "site"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf site public", "for a web server, or to open from the disk"),
+            ("skillshelf site public --user --journal runs", "with your own skills, and their use"),
         ),
     ),
     "mcp": Command(
@@ -820,6 +904,56 @@ COMMANDS: Mapping[str, Command] = {
         examples=(
             ("skillshelf mcp --trust", "for an agent that starts this program"),
             ("skillshelf mcp --http 127.0.0.1:8000 --journal run.jsonl", "for agents that connect, recorded"),
+        ),
+    ),
+    "serve": Command(
+        "serve the skills of a team over HTTP: people with tokens, tenants, a database; or manage these",
+        (
+            *SHARED,
+            *_JOURNAL,
+            _TRUST,
+            Option("--listen", "serve at this address (default: 127.0.0.1:8000); port 0: a free one", "HOST:PORT"),
+            Option("--database", "sqlite:///FILE (default: one in the data folder) or postgresql://...", "URL"),
+            Option(
+                "--database-file", "a file with this address and its password; $SKILLSHELF_DATABASE works too", "FILE"
+            ),
+            Option("--blobs", "where published files are kept: a folder (default), s3://... or oci://...", "URL"),
+            Option("--issuer", "accept tokens that this issuer signs", "URL"),
+            Option("--audience", "the audience that such a token must name", "A"),
+            Option("--tenant-claim", "the claim that names the tenant (default: tenant)", "CLAIM"),
+            Option("--roles-claim", "the claim that names the roles (default: roles)", "CLAIM"),
+            Option("--allow-host", "another name of this server; may be repeated", "NAME", True),
+            Option("--access-log", "write a line a request to this file (default: standard error), or none", "FILE"),
+            Option("--scope", "token create: a scope of the token; may be repeated", "S", True),
+            Option(
+                "--tenant",
+                "the tenant of a token, member or journal (default: default); retention: only this one",
+                "T",
+            ),
+            Option("--expires", "token create: when the token ends, such as 90d or 2027-01-31", "WHEN"),
+            Option("--keep-lines", "retention: how long lines of journals are kept, such as 90d, 12w or 2y", "TIME"),
+            Option("--password-file", "migrate: the password of the role that the server connects as", "FILE"),
+        ),
+        (
+            Option(
+                "ACTION",
+                "token, tenant, member, migrate, journal, retention or forget (default: serve)",
+                "ACTION",
+                of="token tenant member migrate journal retention forget",
+            ),
+            Option(
+                "WORD",
+                "token create SUBJECT, list, or revoke ID|SUBJECT; tenant create SLUG; member set SUBJECT ROLE, or "
+                "remove SUBJECT; journal full or digest; forget SUBJECT",
+                "WORD",
+                True,
+            ),
+        ),
+        _later("cli.serve_commands", "serve"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf serve token create ada --scope skills:read", "a token for a person, shown once"),
+            ("skillshelf serve --listen 127.0.0.1:8000", "serve a team from this machine"),
         ),
     ),
     "rpc": Command(
@@ -870,6 +1004,17 @@ COMMANDS: Mapping[str, Command] = {
         examples=(
             ("skillshelf doctor", "check everything"),
             ("skillshelf doctor cache links --fix", "repair what can be made again"),
+        ),
+    ),
+    "usage": Command(
+        "show what searches learned from use: the skills that were loaded after a search, and how often",
+        (*SHARED, Option("--clear", "forget all of it")),
+        (),
+        _later("cli.use_history", "usage"),
+        group=_SELF,
+        examples=(
+            ("skillshelf usage", "what is kept, and since when"),
+            ("skillshelf usage --clear", "remove it; searches rank by words alone again"),
         ),
     ),
     "uninstall": Command(

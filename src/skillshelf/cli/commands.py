@@ -18,6 +18,7 @@ from skillshelf.errors import (
     PermissionDenied,
     ResourceNotFound,
     SkillDirectoryNotFound,
+    SkillError,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", command: s
 
 def search(values: Values) -> int:
     """Print the skills that fit a query."""
-    shelf = shelf_for(values)
+    shelf = shelf_for(values, learn=None)
     if values["everywhere"]:
         from skillshelf.cli.outside import everywhere
 
@@ -110,6 +111,8 @@ def search(values: Values) -> int:
     report = shelf.search(values["query"], limit=limit and int(limit), scope=values["scope"])
     for message in report.notes:
         note(message)
+    if report.weak and report.results and not values["json"]:
+        note("no skill clearly fits; these are the closest")
     if values["json"]:
         write(as_json(report.to_dict()))
     elif report.results:
@@ -131,7 +134,44 @@ def search(values: Values) -> int:
         from skillshelf.cli.command_table import command_again
 
         _note_outside(shelf, values, shelf.catalog, command_again(values, "search", everywhere=True))
+        if report.results and shelf.settings.learn is None and not values["json"]:
+            _offer_to_learn(shelf)
     return DONE if report.results else NEGATIVE
+
+
+_OFFER = """
+Shall searches learn from use? A skill that you load after a search then ranks higher in similar ones. {file} keeps its
+path, the time, and the words of the search as salted hashes; nothing leaves this machine, and `skillshelf usage
+--clear` removes it. [y/N] """
+
+
+def _offer_to_learn(shelf: "Shelf") -> None:
+    """Ask the person at a terminal once whether searches may learn from use; the answer goes to the user's file."""
+    from skillshelf.cli.outside import is_on_terminal
+    from skillshelf.config.settings_edit import set_flag
+    from skillshelf.core.console import ask_within, can_ask
+    from skillshelf.core.environment import user_config_path
+    from skillshelf.core.limits import USAGE_QUESTION_SECONDS
+    from skillshelf.core.text import visible
+
+    environment = shelf.environment
+    if not (can_ask() and is_on_terminal()) or environment.env.get("CI") or shelf.profile.search_prior == "none":
+        return
+    from skillshelf.search.usage_history import usage_path
+
+    file = usage_path(environment)
+    if file is None or user_config_path(environment) is None:
+        return
+    question = _OFFER.format(file=visible(_paths(shelf).short(file)))
+    answer = ask_within(question, USAGE_QUESTION_SECONDS)
+    if answer is None:
+        return
+    try:
+        path = set_flag(environment, "search", "learn", value=answer)
+    except SkillError as error:
+        note(str(error))
+        return
+    note(f"wrote `search.learn = {str(answer).lower()}` to {visible(path)}")
 
 
 def pick(values: Values) -> int:
@@ -157,7 +197,7 @@ def pick(values: Values) -> int:
 
 def show(values: Values) -> int:
     """Print what a model gets when it loads a skill."""
-    shelf = shelf_for(values)
+    shelf = shelf_for(values, learn=None)
     wanted = values["name_or_path"]
     by_path = "/" in wanted or wanted in (".", "SKILL.md")
     arguments = values["args"] or ""
@@ -227,7 +267,7 @@ def run(values: Values) -> int:
     from skillshelf.core.console import can_ask, exit_on_signals, write_piece
     from skillshelf.sandbox.walls import described
 
-    shelf = shelf_for(values, person=False)
+    shelf = shelf_for(values, person=False, learn=None)
     exit_on_signals()
     on_output = None if values["json"] else write_piece
     # Whoever names a digest has answered: about these files, and no others.
@@ -357,7 +397,7 @@ def chat(values: Values) -> int:
     from skillshelf.cli import chat as chats
     from skillshelf.session.system_rules import require_served
 
-    shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
+    shelf = shelf_for(values, trust="all" if values["trust"] else "ask", learn=None)
     require_served(shelf)
     _note_hidden(shelf)
     return chats.chat(shelf, values)
@@ -395,11 +435,14 @@ def environment_for(values: Values) -> "Environment":
     return make_environment(values["cwd"], values["home"], None, config=_config(values))
 
 
-def shelf_for(values: Values, *, trust: "Trust | None" = None, person: bool = True) -> "Shelf":
+def shelf_for(
+    values: Values, *, trust: "Trust | None" = None, person: bool = True, learn: bool | None = False
+) -> "Shelf":
     """Open the shelf that the options of a command name.
 
     Commands for models name a `trust`, and report what they hold back; the others report a project's file that
-    cannot be used. Commands for a `person` report a system policy that cannot be used, and go on.
+    cannot be used. Commands for a `person` report a system policy that cannot be used, and go on. Those that learn
+    from use as the user's file says pass None as `learn`.
     """
     from skillshelf.shelf import open_shelf
 
@@ -410,6 +453,7 @@ def shelf_for(values: Values, *, trust: "Trust | None" = None, person: bool = Tr
         config=_config(values),
         use_cache=not values["no_cache"],
         trust=trust or "ask",
+        learn=learn,
     )
     shelf.progress = sys.stderr
     if trust is None and person and shelf.settings.system.problem:

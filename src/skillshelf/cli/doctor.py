@@ -264,6 +264,12 @@ def _cache(checkup: Checkup) -> Iterator[CheckResult]:
     return _rebuilt(checkup, "cache", lambda path: cache_damage(path) if path.endswith(FILE_NAME) else None)
 
 
+def _embeddings(checkup: Checkup) -> Iterator[CheckResult]:
+    from skillshelf.search.vector_cache import VECTOR_FILE, vector_damage
+
+    return _rebuilt(checkup, "embeddings", lambda path: vector_damage(path) if path.endswith(VECTOR_FILE) else None)
+
+
 def _packed(checkup: Checkup) -> Iterator[CheckResult]:
     from skillshelf.catalog.packed_file import packed_damage
 
@@ -315,6 +321,17 @@ def _approvals(checkup: Checkup) -> Iterator[CheckResult]:
         yield CheckResult("ok", plural(len(read_approvals(checkup.environment)), "approval"), path)
     except UnusableApprovals as error:
         yield CheckResult("problem", str(error).removeprefix(f"{path}: "), path)
+
+
+def _usage(checkup: Checkup) -> Iterator[CheckResult]:
+    from skillshelf.search.usage_history import UnusableUsage, UsageHistory, usage_path
+
+    path = usage_path(checkup.environment)
+    try:
+        rows = UsageHistory(path).summary().rows if path is not None else 0
+        yield CheckResult("ok", plural(rows, "row") if rows else "empty", path)
+    except UnusableUsage as error:
+        yield CheckResult("problem", str(error).removeprefix(f"{path}: "), path, "skillshelf usage --clear")
 
 
 def _configuration(checkup: Checkup) -> Iterator[CheckResult]:
@@ -459,10 +476,12 @@ CHECKS: tuple[InstallationCheck, ...] = (
     InstallationCheck("native", "the optional C extension", _native),
     InstallationCheck("folders", "owner, kind and permissions of the user's four folders", _folders),
     InstallationCheck("cache", "`skills.sqlite3`", _cache),
+    InstallationCheck("embeddings", "`embeddings.sqlite3`", _embeddings),
     InstallationCheck("packed", "the packed catalogs", _packed),
     InstallationCheck("index", "the search indexes", _index),
     InstallationCheck("runs", "folders that runs left when they were killed", _temporary),
     InstallationCheck("approvals", "`approvals.json`", _approvals),
+    InstallationCheck("usage", "`usage.sqlite`, the history of use", _usage),
     InstallationCheck("configuration", "your file, and that of the project", _configuration),
     InstallationCheck("policy", "the system policy: its owner, its keys, and the skills that it requires", _policy),
     InstallationCheck("store", "the trees of installed skills", _store),

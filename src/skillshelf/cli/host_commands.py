@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from skillshelf.catalog.packed import skills_at
 from skillshelf.cli.host_views import (
-    HostCount,
     HostTableNotes,
     SkillHostsRow,
     best_of,
@@ -29,7 +27,6 @@ from skillshelf.core.disk_writes import replace_file, why_not_replaced
 from skillshelf.core.environment import Environment, make_environment, user_cache_folder
 from skillshelf.core.limits import SKILL_FILE_BYTES, UNSEEN_SHOWN
 from skillshelf.core.text import visible
-from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import (
     DONE,
     NEGATIVE,
@@ -41,22 +38,22 @@ from skillshelf.errors import (
 )
 from skillshelf.hosts.detection import chosen_by, chosen_hosts
 from skillshelf.hosts.explain import (
-    FileExplanation,
     absolute_path,
     explain,
     find,
-    fix_by_host,
+    hidden_files,
     is_path,
     requested_hosts,
     similar_names,
     verdicts_of,
+    why_candidates,
 )
 from skillshelf.hosts.fixes import needs_placement
 from skillshelf.hosts.link import link_to, only_skill, result_line
 from skillshelf.hosts.link_changes import finish_pending
 from skillshelf.hosts.link_records import links_settled
 from skillshelf.hosts.near_misses import broken_roots, near_misses
-from skillshelf.hosts.overview import HostOverview, Overview, overview_of
+from skillshelf.hosts.overview import HostCount, Overview, SkillText, host_count, overview_of
 from skillshelf.hosts.placement import is_own_copy, link_name, policy_refusal, project_of, sources
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
@@ -136,10 +133,11 @@ def why(values: Values) -> int:
         if values["fix"]:
             _apply_fixes(wanted, found, survey, listed_names(values["host"]), dry_run=values["dry_run"])
             survey, found = find(wanted, environment, names, settings=settings)
-    explanations = explain(found, survey, names)
+    explanations = explain(found, survey, names, ranked=not values["json"])
     hidden = _hidden_here(values, found, survey)
     if values["json"]:
-        write(as_json(_why_json(wanted, explanations, survey, hidden)))
+        candidates = why_candidates(explanations, survey, hidden)
+        write(as_json({"name": wanted, "candidates": candidates, "near": []}))
     else:
         display = PathDisplay(environment.cwd, environment.home)
         write(why_view(wanted, explanations, display, console.screen(environment.env), choice=choice))
@@ -169,48 +167,11 @@ def _hidden_here(values: Values, found: Sequence[SkillFile], survey: Survey) -> 
     from skillshelf.cli.commands import shelf_for
 
     try:
-        catalog = shelf_for(values, trust="ask").catalog
+        return hidden_files(shelf_for(values, trust="ask").catalog, found, survey)
     except SkillError as error:
         # What hosts see does not depend on our configuration.
         note(str(error))
         return {}
-    left_out = {files.real_path(entry.path): (str(entry.reason), entry.by) for entry in catalog.filtered}
-    skills: Iterable[CatalogSkill] = catalog.skills
-    read = {root.path for host in survey.hosts.values() for root in host.roots}
-    if not survey.unseen and {root.path for root in catalog.roots} <= read:
-        # Then the survey knows every path by which skillshelf may find these files.
-        paths = {path for skill_file in found for path in (*skill_file.paths, skill_file.real_path)}
-        skills = (skill for path in paths for skill in skills_at(catalog.skills, path))
-    return left_out | {skill.real_path: (skill.hidden, skill.hidden_by) for skill in skills if skill.hidden}
-
-
-def _why_json(
-    wanted: str,
-    explanations: Sequence[FileExplanation],
-    survey: Survey,
-    hidden: Mapping[str, tuple[str, str | None]],
-) -> dict[str, Any]:
-    candidates = []
-    for explanation in explanations:
-        fixes = fix_by_host(explanation, survey)
-        verdicts = [
-            {
-                "host": verdict.host,
-                "visible": verdict.visible,
-                "verdict": verdict.verdict,
-                "detail": verdict.detail,
-                "told": verdict.warns,
-                "fix": fixes[verdict.host],
-                "as_of": HOSTS[verdict.host].as_of,
-                "grade": HOSTS[verdict.host].grade,
-            }
-            for verdict in explanation.verdicts
-        ]
-        reason, by = hidden.get(files.real_path(explanation.path), (None, None))
-        about = {"path": explanation.path, "hosts": verdicts, "hidden": reason, "hidden_by": by}
-        folder, place = (os.path.dirname(path) for path in (files.real_path(explanation.path), explanation.path))
-        candidates.append({**about, **survey.lock_members(folder, place)})
-    return {"name": wanted, "candidates": candidates, "near": []}
 
 
 def _not_found(wanted: str, survey: Survey, *, wants_json: bool) -> int:
@@ -299,8 +260,6 @@ def _fix_text(skill_file: SkillFile, environment: Environment, *, dry_run: bool)
 # Hosts --------------------------------------------------------------------------------------------
 
 JudgedFile = tuple[SkillFile, list[Verdict]]
-SkillText = tuple[str, tuple[bytes, int]]
-"""The name and text of a skill: files that agree in both count as one."""
 
 
 def hosts(values: Values) -> int:
@@ -315,7 +274,7 @@ def hosts(values: Values) -> int:
     survey = take_survey(environment, names, progress=sys.stderr, cache_folder=cache_folder)
     overview = overview_of(survey)
     texts = [(link_name(skill_file), skill_file.text) for skill_file in survey.skill_files]
-    counts = [_count(host, texts) for host in overview.hosts]
+    counts = [host_count(host, texts) for host in overview.hosts]
     different = _differences(survey, texts, overview) if values["diff"] else []
     rows = [
         SkillHostsRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in both})
@@ -395,30 +354,6 @@ def _differences(survey: Survey, texts: Sequence[SkillText], overview: Overview)
             own = [skill_file for skill_file in skill_files if not is_own_copy(skill_file, survey.environment)]
             different.append(((own or skill_files)[0], both))
     return different
-
-
-def _count(host: HostOverview, texts: Sequence[SkillText]) -> HostCount:
-    """Count what one host sees and misses; a file is not missing if the host sees another with the same text."""
-    seen = {text for text, visible in zip(texts, host.visible, strict=True) if visible}
-    unseen = [
-        (text, warns) for text, visible, warns in zip(texts, host.visible, host.warns, strict=True) if visible is False
-    ]
-    missing = [warns for text, warns in unseen if text not in seen]
-    profile = HOSTS[host.host]
-    kinds = profile.catalog_budget
-    budget = profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
-    return HostCount(
-        host=host.host,
-        visible=host.visible.count(True),
-        missing=len(missing),
-        silent=missing.count(False),
-        unknown=host.visible.count(None),
-        chars=host.chars,
-        tokens=host.tokens,
-        budget=budget,
-        cut=host.cut,
-        dropped=host.dropped,
-    )
 
 
 def _hosts_json(survey: Survey, counts: Sequence[HostCount], rows: Sequence[SkillHostsRow]) -> dict[str, Any]:

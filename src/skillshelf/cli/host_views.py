@@ -11,10 +11,10 @@ from skillshelf.core.text import fold, visible
 from skillshelf.hosts.detection import ChosenBy
 from skillshelf.hosts.explain import FileExplanation
 from skillshelf.hosts.fixes import Fix
+from skillshelf.hosts.overview import HostCount
 from skillshelf.hosts.stages import NO_WINNER, Verdict
 
 __all__ = [
-    "HostCount",
     "HostTableNotes",
     "SkillHostsRow",
     "best_of",
@@ -221,24 +221,6 @@ def _fix_text(fix: Fix, display: PathDisplay) -> str:
 
 
 # All skills ---------------------------------------------------------------------------------------
-
-
-class HostCount(NamedTuple):
-    """The numbers of one host: visible, missing and unknown skills, the size of its list, and the skills it cuts.
-
-    `silent` are the missing skills that the host does not report to its user.
-    """
-
-    host: str
-    visible: int
-    missing: int
-    silent: int
-    unknown: int
-    chars: int
-    tokens: int
-    budget: int | None
-    cut: Sequence[str]
-    dropped: Sequence[str]
 
 
 class SkillHostsRow(NamedTuple):

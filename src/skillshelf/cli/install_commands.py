@@ -105,7 +105,8 @@ def _fetch_chosen(run: InstallRun, reference: "SourceReference") -> "list[Fetche
     from skillshelf.install.sources import SourceSkill, fetch_skill, listed_entries, named_entries, open_source
 
     with slow_work(f"Reading {reference.canonical}") as progress:
-        context = run.context(progress)
+        # The address was typed: a team server at it may have the token.
+        context = run.context(progress)._replace(typed=True)
         source = open_source(reference, context)
         entries = listed_entries(source, reference)
     names = [name.strip() for given in run.values["skill"] for name in given.split(",") if name.strip()]

@@ -199,7 +199,16 @@ class InstallRun:
             offline=bool(self.values.get("offline")),
             progress=progress,
             permit=lambda reference: self.require_permitted([reference]),
+            token_file=self.token_file,
         )
+
+    @property
+    def token_file(self) -> str | None:
+        """The file with the token for a team server, if one was named."""
+        from skillshelf.core.environment import expand
+
+        given = self.values.get("token_file")
+        return expand(given, self.environment, base=self.environment.cwd) if given else None
 
     def require_permitted(self, references: Sequence["SourceReference"]) -> None:
         """Raise PermissionDenied for the first source that the system policy does not allow."""

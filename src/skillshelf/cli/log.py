@@ -12,15 +12,16 @@ from skillshelf.cli.commands import Values
 from skillshelf.core.console import Screen, Style, as_json, note, screen, write
 from skillshelf.core.limits import JOURNAL_SESSIONS
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import did_you_mean, fold, plural, shorten, visible
+from skillshelf.core.text import did_you_mean, fold, plural, visible
 from skillshelf.errors import DONE, FAILED, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.acts import OpenCalls
 from skillshelf.journal.events import EVENTS
 from skillshelf.journal.file import JournalCheck, Problem, Verification, in_words, journals_in, read
 from skillshelf.journal.file import verify as verify_journal
-from skillshelf.journal.format import RESERVED, Line
+from skillshelf.journal.format import Line
 from skillshelf.journal.parts import base_of, is_part
 from skillshelf.journal.usage import Period
+from skillshelf.journal.words import event_time, event_words
 from skillshelf.session.replay import Difference, Replay
 
 __all__ = ["ACTIONS", "Action", "EventLines", "log", "replay_view", "verify_view"]
@@ -28,7 +29,6 @@ __all__ = ["ACTIONS", "Action", "EventLines", "log", "replay_view", "verify_view
 
 _SESSION_SHOWN = 8
 _TYPE_CELLS = 21
-_VALUE_SHOWN = 300
 
 
 # One event ----------------------------------------------------------------------------------------
@@ -51,14 +51,14 @@ class EventLines:
             blank = " " * (_SESSION_SHOWN + 2 + _TYPE_CELLS)
             cells = (f"line {line.number}".ljust(len(self._time(0))), blank, f"broken: {line.problem}")
             return self._screen.table([cells], ("red", None, "red"))[0] + "\n"
-        day = _when(line.record["ts_ms"])[:10]
+        day = event_time(line.record["ts_ms"])[:10]
         is_new = self._screen.columns is not None and day != self._day
         self._day = day
         heading = self._screen.paint(f"{day} (UTC)", "bold") + "\n" if is_new else ""
         return heading + self._row(line, line.record) + "\n"
 
     def _row(self, line: Line, record: Mapping[str, Any]) -> str:
-        words = _WORDS.get(record["type"], _members)(record)
+        words = event_words(record)
         if line.problem:
             words = f"[line {line.number}: {line.problem}] {words}"
         style = "red" if line.problem else _style(record)
@@ -71,15 +71,7 @@ class EventLines:
         return self._screen.table([cells], ("dim", "dim", style or "bold", style))[0]
 
     def _time(self, ts_ms: int) -> str:
-        return _when(ts_ms) if self._screen.columns is None else _when(ts_ms)[11:19]
-
-
-def _when(ts_ms: int) -> str:
-    """Return the time in UTC, so that a journal reads the same everywhere."""
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ms // 1000)) + f".{ts_ms % 1000:03d}Z"
-    except (OverflowError, ValueError, OSError):
-        return "????-??-?? ??:??:??.???Z"
+        return event_time(ts_ms) if self._screen.columns is None else event_time(ts_ms)[11:19]
 
 
 def _style(record: Mapping[str, Any]) -> Style | None:
@@ -96,119 +88,6 @@ _STYLES: Mapping[str, Style] = {
     "session_started": "green",
     "session_ended": "green",
 }
-
-
-def _value(value: object) -> str:
-    """Return a member as text, or as JSON if it is not text."""
-    if value is None:
-        return ""
-    return shorten(value if isinstance(value, str) else as_json(value).strip(), _VALUE_SHOWN)
-
-
-def _of(record: Mapping[str, Any], name: str, missing: str = "?") -> str:
-    return _value(record.get(name)) or missing
-
-
-def _with(record: Mapping[str, Any], name: str, form: str) -> str:
-    """Return the formatted member, or nothing if it is missing, null, false or empty."""
-    return form.format(_value(record[name])) if record.get(name) not in (None, "", False, [], {}) else ""
-
-
-def _counted(record: Mapping[str, Any], name: str, noun: str) -> str:
-    value = record.get(name)
-    count = len(value) if isinstance(value, list | dict) else value if isinstance(value, int) else None
-    return plural(count, noun) if count is not None else f"? {noun}s"
-
-
-def _session_started(record: Mapping[str, Any]) -> str:
-    policy = record.get("policy")
-    name = policy.get("name") if isinstance(policy, dict) else policy
-    served = _with(record, "client", ", for {}") + _with(record, "subject", " ({})")
-    one = ", one request" if record.get("per_request") is True else ""
-    return f"profile {_of(record, 'profile')}, policy {_value(name) or '?'}, in {_of(record, 'cwd')}{served}{one}"
-
-
-def _catalog(record: Mapping[str, Any]) -> str:
-    collisions = f", {_counted(record, 'collisions', 'collision')}" if record.get("collisions") else ""
-    return f"{_counted(record, 'count', 'skill')} in {_counted(record, 'roots', 'root')}{collisions}"
-
-
-def _loaded(record: Mapping[str, Any]) -> str:
-    warnings = f", {_counted(record, 'warnings', 'warning')}" if record.get("warnings") else ""
-    return f"{_of(record, 'name')} from {_of(record, 'path')} ({_of(record, 'digest')[:19]}){warnings}"
-
-
-def _invoked(record: Mapping[str, Any]) -> str:
-    again = ", already in the context" if record.get("repeat") is True else ""
-    return f"{_of(record, 'name')}, {_of(record, 'mode')}{again}{_with(record, 'args', ', with: {}')}"
-
-
-def _started(record: Mapping[str, Any]) -> str:
-    return f"{_of(record, 'name')} {_value(record.get('args'))}{_with(record, 'command', ' by {}')}"
-
-
-def _output(record: Mapping[str, Any]) -> str:
-    chunk = record.get("chunk")
-    size = plural(len(chunk.encode("utf-8", "replace")), "byte") if isinstance(chunk, str) else "? bytes"
-    return f"{size}: {_value(chunk)}"
-
-
-def _ended(record: Mapping[str, Any]) -> str:
-    return (
-        f"exit {_of(record, 'exit_code')}{_with(record, 'duration_ms', ', {} ms')}"
-        f"{_with(record, 'text_bytes', ', {} bytes of text')}{_with(record, 'truncated', ', output cut')}"
-        f"{_with(record, 'artifacts', ', kept: {}')}"
-    )
-
-
-def _decided(record: Mapping[str, Any]) -> str:
-    return (
-        f"{_of(record, 'verdict')}: {_of(record, 'tool')} for {_of(record, 'name', 'no skill')}"
-        f"{_with(record, 'script', ' script {}')}{_with(record, 'rule', ', {}')}{_with(record, 'by', ', by {}')}"
-    )
-
-
-def _prompt(record: Mapping[str, Any]) -> str:
-    omitted = f", {_counted(record, 'omitted', 'skill')} omitted" if record.get("omitted") else ""
-    return f"{_of(record, 'bytes')} bytes with {_counted(record, 'entries', 'skill')}{omitted}"
-
-
-def _tool_decided(record: Mapping[str, Any]) -> str:
-    return (
-        f"{_of(record, 'verdict')}: {_of(record, 'tool')}{_with(record, 'args', ' {}')}{_with(record, 'rule', ', {}')}"
-    )
-
-
-def _members(record: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_value(value)}" for name, value in record.items() if name not in RESERVED)
-
-
-_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "session_started": _session_started,
-    "session_ended": lambda record: f"after {_counted(record, 'events', 'event')}",
-    "skill_catalog_updated": _catalog,
-    "skill_loaded": _loaded,
-    "skill_read": lambda record: f"{_of(record, 'uri', _of(record, 'path'))}{_with(record, 'size', ', {} bytes')}",
-    "skill_invoked": _invoked,
-    "skill_warning": lambda record: (
-        f"{_of(record, 'kind')}: {_of(record, 'detail')}{_with(record, 'name', ' (skill {})')}"
-    ),
-    "skill_activated": lambda record: _of(record, "name"),
-    "skill_deactivated": lambda record: _of(record, "name"),
-    "tool_started": _started,
-    "tool_stdout": _output,
-    "tool_stderr": _output,
-    "tool_ended": _ended,
-    "tool_failed": lambda record: f"{_with(record, 'code', '{}: ')}{_of(record, 'error')}",
-    "permission_decided": _decided,
-    "prompt_composed": _prompt,
-    "tool_decided": _tool_decided,
-    "tool_answered": lambda record: f"{_of(record, 'verdict')}: {_of(record, 'tool')}{_with(record, 'by', ', by {}')}",
-    "result_dropped": lambda record: "the caller was cancelled: the model did not get the result",
-    "journal_continued": lambda record: f"part {_of(record, 'part')}, after {_of(record, 'before')}",
-    "context_compacted": lambda record: f"{_counted(record, 'skills', 'skill')} no longer in the context",
-}
-"""The description of an event by its type; other types show their members."""
 
 
 # Views of verify, stats and replay ----------------------------------------------------------------
@@ -326,7 +205,7 @@ def show(path: str, values: Values) -> int:
 
 def verify(path: str, values: Values) -> int:
     """Check that the journal is as it was written."""
-    head = values["head"]
+    head = values["head"] or _head_on_server(path, values)
     if head is not None and not re.fullmatch("(sha256:)?[0-9a-fA-F]{64}", head):
         raise ConfigurationError("--head needs a sum of 64 hex digits, as printed by log verify")
     try:
@@ -338,6 +217,27 @@ def verify(path: str, values: Values) -> int:
     else:
         write(verify_view(found, values["file"], screen(os.environ)))
     return DONE if found.ok else NEGATIVE
+
+
+def _head_on_server(path: str, values: Values) -> str | None:
+    """Return the last sum of the journal that the server of `--server` keeps; None without that option."""
+    if values["server"] is None:
+        return None
+    from skillshelf.cli.log_push import head_on_server
+
+    try:
+        head = head_on_server(path, values)
+    except OSError as error:
+        raise _failure(path, error) from None
+    if head is None:
+        raise ConfigurationError("the server has nothing of this journal (run `skillshelf log push URL FILE`)")
+    return head
+
+
+def _push(path: str, values: Values) -> int:
+    from skillshelf.cli.log_push import push
+
+    return push(path, values)
 
 
 def stats(path: str, values: Values) -> int:
@@ -445,10 +345,11 @@ def replay(path: str, values: Values) -> int:
 
 ACTIONS: Mapping[str, Action] = {
     "show": Action(show, ("session", "type", "skill", "last", "since", "until")),
-    "verify": Action(verify, ("head",)),
+    "verify": Action(verify, ("head", "server", "token_file", "allow_http")),
     "stats": Action(stats, ("session", "since", "until", "by"), many=True),
     "replay": Action(replay, ("against", "disk", "trust")),
     "export": Action(export, ("since", "until", "otlp", "otlp_content"), many=True),
+    "push": Action(_push, ("token_file", "allow_http"), many=True),
 }
 
 

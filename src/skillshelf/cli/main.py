@@ -62,8 +62,8 @@ def _run(words: list[str]) -> int:
             from skillshelf.cli.pager import paged
 
             with paged(os.environ):
-                return COMMANDS[name].run(values)
-        return COMMANDS[name].run(values)
+                return _recorded(name, values)
+        return _recorded(name, values)
     except SkillError as error:
         return _fail(error, values, wants_json=_wants_json(words))
     except FileNotFoundError:
@@ -73,6 +73,17 @@ def _run(words: list[str]) -> int:
         return _fail(
             ConfigurationError("the working directory no longer exists"), values, wants_json=_wants_json(words)
         )
+
+
+def _recorded(name: str, values: dict[str, Any]) -> int:
+    """Run a command; send its journal at the end, if it wrote one and the user's own file says so."""
+    try:
+        return COMMANDS[name].run(values)
+    finally:
+        if values.get("journal"):
+            from skillshelf.cli.log_push import push_recorded
+
+            push_recorded(values)
 
 
 def _has_working_directory() -> bool:

@@ -43,6 +43,7 @@ from skillshelf.install.scope import scope_of
 from skillshelf.install.skill_entries import SKILL_FILE
 
 if TYPE_CHECKING:
+    from skillshelf.install.reference import SourceReference
     from skillshelf.lint.consent import Consent
 
 __all__ = ["export", "pack", "publish"]
@@ -136,12 +137,13 @@ def publish(values: Values) -> int:
 
     environment = environment_of(values)
     if bool(values["site"]) == bool(values["to"]):
-        raise ConfigurationError("name one place: --site DIR or --to oci://HOST/REPOSITORY")
-    if values["to"] and not values["to"].startswith("oci://"):
+        raise ConfigurationError("name one place: --site DIR, --to oci://HOST/REPOSITORY or --to https://SERVER")
+    if values["to"] and not values["to"].startswith(("oci://", "https://", "http://")):
         raise ConfigurationError(
-            f"{visible(values['to'])} is not a registry: --to takes oci://HOST/REPOSITORY[:TAG]; "
-            "publishing to a server of skillshelf is not there yet"
+            f"{visible(values['to'])} is no place to publish: --to takes oci://HOST/REPOSITORY[:TAG] or https://SERVER"
         )
+    if values["version"] and not (values["to"] or "").startswith("http"):
+        raise ConfigurationError("--version is for a server; in a registry the version is the tag")
     accepted = accepted_rules(values["accept_rule"])
     subject = _subject(values, environment)
     # In the bytes that are published, whatever happens to the folder meanwhile.
@@ -155,7 +157,9 @@ def publish(values: Values) -> int:
         return _finish(values, environment, plan, consent, planned=values["dry_run"])
     if not _may(values, "publish", f"Publish {visible(subject.name)}", consent, environment):
         return _finish(values, environment, plan, consent, planned=True, status=DENIED)
-    _published(values, environment, subject, dry_run=False)
+    done = _published(values, environment, subject, dry_run=False)
+    # A server may have chosen the version.
+    plan = _plan("publish", subject, done.place, changed=done.changed)
     return _finish(values, environment, plan, consent, planned=False)
 
 
@@ -164,8 +168,28 @@ def _published(values: Values, environment: Environment, subject: _Subject, *, d
         folder = expand(files.from_system(values["site"]), environment, base=environment.cwd)
         return publish_to_site(subject.contents, folder, dry_run=dry_run)
     reference = parse_reference(values["to"], environment)
+    if reference.kind == "site":
+        return _published_to_server(values, environment, subject, reference, dry_run=dry_run)
     return publish_to_registry(
         subject.contents, reference, environment, allow_http=values["allow_http"], dry_run=dry_run
+    )
+
+
+def _published_to_server(
+    values: Values, environment: Environment, subject: _Subject, reference: "SourceReference", *, dry_run: bool
+) -> Published:
+    from skillshelf.install.server_account import server_account
+    from skillshelf.install.team_server import ServerRelease, publish_to_server
+
+    given = values["token_file"]
+    token_file = expand(given, environment, base=environment.cwd) if given else None
+    account = server_account(reference.location, environment, token_file=token_file, typed=True)
+    if account is None:
+        raise ConfigurationError("a team server needs a token: set SKILLSHELF_TOKEN, or name a file with --token-file")
+    accepted = tuple(name for words in values["accept_rule"] for name in words.split(",") if name)
+    release = ServerRelease(values["version"], accept=accepted)
+    return publish_to_server(
+        subject.contents, reference, account, release, allow_http=values["allow_http"], dry_run=dry_run
     )
 
 

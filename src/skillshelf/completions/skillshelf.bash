@@ -61,23 +61,24 @@ _skillshelf_command() {
         hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --dry-run --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
         link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --accept-rule --dry-run --help' takes='--profile --cwd --home --config --to --accept-rule' ;;
         sync) options='--profile --cwd --home --config --json --no-cache --to --dry-run --remove --accept-rule --yes --help' takes='--profile --cwd --home --config --to --accept-rule' ;;
-        add) options='--profile --cwd --home --config --json --no-cache --skill --path --ref --host --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --skill --path --ref --host --accept-rule' ;;
-        install) options='--profile --cwd --home --config --json --no-cache --frozen --offline --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --accept-rule' ;;
-        outdated) options='--profile --cwd --home --config --json --no-cache --user --allow-http --help' takes='--profile --cwd --home --config' ;;
-        update) options='--profile --cwd --home --config --json --no-cache --restore --accept --force --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --accept-rule' ;;
-        diff) options='--profile --cwd --home --config --json --no-cache --no-pager --user --allow-http --help' takes='--profile --cwd --home --config' ;;
+        add) options='--profile --cwd --home --config --json --no-cache --skill --path --ref --host --user --allow-http --token-file --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --skill --path --ref --host --token-file --accept-rule' ;;
+        install) options='--profile --cwd --home --config --json --no-cache --frozen --offline --user --allow-http --token-file --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --token-file --accept-rule' ;;
+        outdated) options='--profile --cwd --home --config --json --no-cache --user --allow-http --token-file --help' takes='--profile --cwd --home --config --token-file' ;;
+        update) options='--profile --cwd --home --config --json --no-cache --restore --accept --force --user --allow-http --token-file --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --token-file --accept-rule' ;;
+        diff) options='--profile --cwd --home --config --json --no-cache --no-pager --user --allow-http --token-file --help' takes='--profile --cwd --home --config --token-file' ;;
         verify) options='--profile --cwd --home --config --json --no-cache --all --user --help' takes='--profile --cwd --home --config' ;;
         remove) options='--profile --cwd --home --config --json --no-cache --force --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
         rollback) options='--profile --cwd --home --config --json --no-cache --force --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
         gc) options='--profile --cwd --home --config --json --no-cache --user --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
-        import) options='--profile --cwd --home --config --json --no-cache --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --accept-rule' ;;
+        import) options='--profile --cwd --home --config --json --no-cache --user --allow-http --token-file --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --token-file --accept-rule' ;;
         export) options='--profile --cwd --home --config --json --no-cache --format -o --user --dry-run --yes --help' takes='--profile --cwd --home --config --format -o' ;;
         pack) options='--profile --cwd --home --config --json --no-cache -o --user --dry-run --yes --help' takes='--profile --cwd --home --config -o' ;;
-        publish) options='--profile --cwd --home --config --json --no-cache --site --to --user --allow-http --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --site --to --accept-rule' ;;
+        publish) options='--profile --cwd --home --config --json --no-cache --site --to --version --user --allow-http --token-file --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --site --to --version --token-file --accept-rule' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         check) options='--profile --cwd --home --config --json --no-cache --fix --fix=names --diff --dry-run --select --ignore --severity --baseline --write-baseline --user --no-pager --format --help' takes='--profile --cwd --home --config --select --ignore --severity --baseline --write-baseline --format' ;;
         explain) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
+        eval) options='--profile --cwd --home --config --json --no-cache --queries --against --host --model --runs --journals --output --judge --trust --format --baseline --no-pager --help' takes='--profile --cwd --home --config --queries --against --host --model --runs --journals --output --judge --format --baseline' ;;
         new) options='--profile --cwd --home --config --json --no-cache --root --user --description --scripts --references --assets --for --all-hosts --dry-run --help' takes='--profile --cwd --home --config --root --description --for' ;;
         run) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --yes --help' takes='--profile --cwd --home --config --journal --rotate --otlp --yes' ;;
         enable) options='--profile --cwd --home --config --json --no-cache --in --dry-run --help' takes='--profile --cwd --home --config --in' ;;
@@ -85,12 +86,16 @@ _skillshelf_command() {
         trust) options='--profile --cwd --home --config --json --no-cache --list --remove --accept-rule --dry-run --help' takes='--profile --cwd --home --config --accept-rule' ;;
         profile) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
         policy) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
-        log) options='--profile --cwd --home --config --json --no-cache --session --type --skill --since --until --by --otlp --otlp-content --last --head --against --disk --trust --no-pager --help' takes='--profile --cwd --home --config --session --type --skill --since --until --by --otlp --last --head --against' ;;
+        log) options='--profile --cwd --home --config --json --no-cache --session --type --skill --since --until --by --otlp --otlp-content --last --head --server --token-file --allow-http --against --disk --trust --no-pager --help' takes='--profile --cwd --home --config --session --type --skill --since --until --by --otlp --last --head --server --token-file --against' ;;
+        ui) options='--profile --cwd --home --config --json --no-cache --all-hosts --port --no-open --journal --help' takes='--profile --cwd --home --config --port --journal' ;;
+        site) options='--profile --cwd --home --config --json --no-cache --all-hosts --user --journal --help' takes='--profile --cwd --home --config --journal' ;;
         mcp) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --http --token-file --allow-host --paths --help' takes='--profile --cwd --home --config --journal --rotate --otlp --http --token-file --allow-host' ;;
+        serve) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --listen --database --database-file --blobs --issuer --audience --tenant-claim --roles-claim --allow-host --access-log --scope --tenant --expires --keep-lines --password-file --help' takes='--profile --cwd --home --config --journal --rotate --otlp --listen --database --database-file --blobs --issuer --audience --tenant-claim --roles-claim --allow-host --access-log --scope --tenant --expires --keep-lines --password-file' ;;
         rpc) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --help' takes='--profile --cwd --home --config --journal --rotate --otlp' ;;
         chat) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --model --once --help' takes='--profile --cwd --home --config --journal --rotate --otlp --model --once' ;;
         completion) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
         doctor) options='--profile --cwd --home --config --json --no-cache --fix --dry-run --help' takes='--profile --cwd --home --config' ;;
+        usage) options='--profile --cwd --home --config --json --no-cache --clear --help' takes='--profile --cwd --home --config' ;;
         uninstall) options='--profile --cwd --home --config --json --no-cache --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
         help) options='--no-pager --help' takes='' ;;
     esac
@@ -113,14 +118,21 @@ _skillshelf_option() {
         'sync --accept-rule') kind='rule' ;;
         'add --path') kind='file' ;;
         'add --host') kind='host' ;;
+        'add --token-file') kind='file' ;;
         'add --accept-rule') kind='rule' ;;
+        'install --token-file') kind='file' ;;
         'install --accept-rule') kind='rule' ;;
+        'outdated --token-file') kind='file' ;;
+        'update --token-file') kind='file' ;;
         'update --accept-rule') kind='rule' ;;
+        'diff --token-file') kind='file' ;;
+        'import --token-file') kind='file' ;;
         'import --accept-rule') kind='rule' ;;
         'export --format') kind='vercel apm oci' ;;
         'export -o') kind='dir' ;;
         'pack -o') kind='file' ;;
         'publish --site') kind='dir' ;;
+        'publish --token-file') kind='file' ;;
         'publish --accept-rule') kind='rule' ;;
         'check --select') kind='rule' ;;
         'check --ignore') kind='rule' ;;
@@ -128,6 +140,13 @@ _skillshelf_option() {
         'check --baseline') kind='file' ;;
         'check --write-baseline') kind='file' ;;
         'check --format') kind='text json sarif github' ;;
+        'eval --queries') kind='file' ;;
+        'eval --against') kind='dir' ;;
+        'eval --host') kind='host' ;;
+        'eval --journals') kind='dir' ;;
+        'eval --output') kind='dir' ;;
+        'eval --format') kind='text json junit' ;;
+        'eval --baseline') kind='file' ;;
         'new --root') kind='dir' ;;
         'new --for') kind='host' ;;
         'run --journal') kind='file' ;;
@@ -138,10 +157,18 @@ _skillshelf_option() {
         'log --type') kind='event' ;;
         'log --skill') kind='skill' ;;
         'log --by') kind='skill user week search denial error tool' ;;
+        'log --token-file') kind='file' ;;
         'log --against') kind='kept disk' ;;
+        'ui --journal') kind='file' ;;
+        'site --journal') kind='file' ;;
         'mcp --journal') kind='file' ;;
         'mcp --rotate') kind='rule' ;;
         'mcp --token-file') kind='file' ;;
+        'serve --journal') kind='file' ;;
+        'serve --rotate') kind='rule' ;;
+        'serve --database-file') kind='file' ;;
+        'serve --access-log') kind='file' ;;
+        'serve --password-file') kind='file' ;;
         'rpc --journal') kind='file' ;;
         'rpc --rotate') kind='rule' ;;
         'chat --journal') kind='file' ;;
@@ -174,16 +201,19 @@ _skillshelf_argument() {
         'publish 0') kind='skill' ;;
         'check '*) kind='file' ;;
         'explain 0') kind='rule' ;;
+        'eval '*) kind='skill' ;;
         'run 0') kind='skill' ;;
         'enable 0') kind='skill' ;;
         'disable 0') kind='skill' ;;
         'trust 0') kind='dir' ;;
         'profile 0') kind='profile' ;;
-        'log 0') kind='show verify stats replay export' ;;
+        'log 0') kind='show verify stats replay export push' ;;
         'log '*) kind='file' ;;
+        'site 0') kind='dir' ;;
+        'serve 0') kind='token tenant member migrate journal retention forget' ;;
         'completion 0') kind='bash zsh fish' ;;
-        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration policy store locks links hosts sandbox' ;;
-        'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help' ;;
+        'doctor '*) kind='python packages native folders cache embeddings packed index runs approvals usage configuration policy store locks links hosts sandbox' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help' ;;
     esac
 }
 
@@ -226,7 +256,7 @@ _skillshelf() {
     elif [[ $value == -* ]]; then
         kind=$options
     elif [[ -z $command ]]; then
-        kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
+        kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help'
     else
         _skillshelf_argument "$command" "$position"
     fi

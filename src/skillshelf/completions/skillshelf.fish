@@ -26,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --accept-rule --against --allow-host --args --baseline --by --config --cwd --description --diff --for --format --head --home --host --http --ignore --in --journal --last --limit --model --once --otlp --path --profile --ref --root --rotate --scope --select --session --set --severity --since --site --skill --to --token-file --type --until --write-baseline --yes -o
+        else if contains -- $word --accept-rule --access-log --against --allow-host --args --audience --baseline --blobs --by --config --cwd --database --database-file --description --diff --expires --for --format --head --home --host --http --ignore --in --issuer --journal --journals --judge --keep-lines --last --limit --listen --model --once --otlp --output --password-file --path --port --profile --queries --ref --roles-claim --root --rotate --runs --scope --select --server --session --set --severity --since --site --skill --tenant --tenant-claim --to --token-file --type --until --version --write-baseline --yes -o
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -79,11 +79,12 @@ complete -c skillshelf -n "__skillshelf_is ''" -a gc -d 'remove the files from t
 complete -c skillshelf -n "__skillshelf_is ''" -a import -d 'install what the lock or list of another tool names: skills-lock.json, apm.yml, skills.json'
 complete -c skillshelf -n "__skillshelf_is ''" -a export -d 'write the lock or list of another tool from this project\'s lock: skills-lock.json, apm.yml, skills.json'
 complete -c skillshelf -n "__skillshelf_is ''" -a pack -d 'write a skill into one archive, with the same bytes on every machine'
-complete -c skillshelf -n "__skillshelf_is ''" -a publish -d 'publish a skill, after showing what it is: as files of a web site, or in a registry'
+complete -c skillshelf -n "__skillshelf_is ''" -a publish -d 'publish a skill, after showing what it is: as files of a web site, in a registry, or to a team server'
 complete -c skillshelf -n "__skillshelf_is ''" -a prompt -d 'print the catalog text that a model gets'
 complete -c skillshelf -n "__skillshelf_is ''" -a tools -d 'print the tools that a model gets, with their schemas'
 complete -c skillshelf -n "__skillshelf_is ''" -a check -d 'check skills against the standard and good practice, with the line and the fix of each finding'
 complete -c skillshelf -n "__skillshelf_is ''" -a explain -d 'explain a rule of `check`: why it exists, an example, how to fix what it finds, how to switch it off'
+complete -c skillshelf -n "__skillshelf_is ''" -a eval -d 'test whether skills are found: by search, in what hosts show, and with a model if you name one'
 complete -c skillshelf -n "__skillshelf_is ''" -a new -d 'create a skill that passes `check`, in this repository or in the home folder'
 complete -c skillshelf -n "__skillshelf_is ''" -a run -d 'run a script of a skill in a sandbox, after you confirm'
 complete -c skillshelf -n "__skillshelf_is ''" -a enable -d 'enable a disabled skill for agents that get their skills from skillshelf, or in a host itself'
@@ -91,12 +92,16 @@ complete -c skillshelf -n "__skillshelf_is ''" -a disable -d 'disable a skill fo
 complete -c skillshelf -n "__skillshelf_is ''" -a trust -d 'trust a folder and everything below it, so that models that skillshelf serves see its skills'
 complete -c skillshelf -n "__skillshelf_is ''" -a profile -d 'print every field of a profile, or list the profiles'
 complete -c skillshelf -n "__skillshelf_is ''" -a policy -d 'show the rules in force, where each comes from, and what the machine\'s administrator forbids'
-complete -c skillshelf -n "__skillshelf_is ''" -a log -d 'show a journal, verify that nothing was changed, count which skills are used, replay or export it'
+complete -c skillshelf -n "__skillshelf_is ''" -a log -d 'show a journal, verify that nothing was changed, count which skills are used, replay, export or push it'
+complete -c skillshelf -n "__skillshelf_is ''" -a ui -d 'show the skills in a browser of this machine: problems, search, who sees each skill, use; read-only'
+complete -c skillshelf -n "__skillshelf_is ''" -a site -d 'write the same pages as static files, with relative links only'
 complete -c skillshelf -n "__skillshelf_is ''" -a mcp -d 'serve the skills to agents over the Model Context Protocol, on standard input and output or over HTTP'
+complete -c skillshelf -n "__skillshelf_is ''" -a serve -d 'serve the skills of a team over HTTP: people with tokens, tenants, a database; or manage these'
 complete -c skillshelf -n "__skillshelf_is ''" -a rpc -d 'serve another program with JSON-RPC 2.0 on standard input and output, one message a line'
 complete -c skillshelf -n "__skillshelf_is ''" -a chat -d 'try your skills with a small agent, line by line or for one answer'
 complete -c skillshelf -n "__skillshelf_is ''" -a completion -d 'print the completion script of a shell; it completes the names of skills, hosts and profiles, too'
 complete -c skillshelf -n "__skillshelf_is ''" -a doctor -d 'check this installation: cache, approvals, configuration, links and copies, sandbox, Python'
+complete -c skillshelf -n "__skillshelf_is ''" -a usage -d 'show what searches learned from use: the skills that were loaded after a search, and how often'
 complete -c skillshelf -n "__skillshelf_is ''" -a uninstall -d 'remove the links and copies that skillshelf made, its cache and its state, and list what is left'
 complete -c skillshelf -n "__skillshelf_is ''" -a help -d 'explain the commands, or one of them'
 complete -c skillshelf -n '__skillshelf_is inventory' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
@@ -157,6 +162,7 @@ complete -c skillshelf -n '__skillshelf_is add' -l ref -d 'a branch, a tag or a 
 complete -c skillshelf -n '__skillshelf_is add' -l host -d 'agents that shall see it, by links or copies; may be repeated' -x -a '(__skillshelf_names host)'
 complete -c skillshelf -n '__skillshelf_is add' -l user -d 'for you in every project (default: for this project)'
 complete -c skillshelf -n '__skillshelf_is add' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is add' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is add' -l accept-rule -d 'install skills although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is add' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is add' -l yes -d 'do not ask'
@@ -164,17 +170,20 @@ complete -c skillshelf -n '__skillshelf_is install' -l frozen -d 'only what the 
 complete -c skillshelf -n '__skillshelf_is install' -l offline -d 'open no connection: only the store, and sources on this disk'
 complete -c skillshelf -n '__skillshelf_is install' -l user -d 'for you in every project (default: for this project)'
 complete -c skillshelf -n '__skillshelf_is install' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is install' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is install' -l accept-rule -d 'install skills although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is install' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is install' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is outdated' -l user -d 'for you in every project (default: for this project)'
 complete -c skillshelf -n '__skillshelf_is outdated' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is outdated' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is outdated' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is update' -l restore -d 'bring the locked files back'
 complete -c skillshelf -n '__skillshelf_is update' -l accept -d 'take what lies on the disk as the new version'
 complete -c skillshelf -n '__skillshelf_is update' -l force -d 'give up what was edited on the disk'
 complete -c skillshelf -n '__skillshelf_is update' -l user -d 'for you in every project (default: for this project)'
 complete -c skillshelf -n '__skillshelf_is update' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is update' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is update' -l accept-rule -d 'install skills although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is update' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is update' -l yes -d 'do not ask'
@@ -182,6 +191,7 @@ complete -c skillshelf -n '__skillshelf_is update' -a '(__skillshelf_names skill
 complete -c skillshelf -n '__skillshelf_is diff' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is diff' -l user -d 'for you in every project (default: for this project)'
 complete -c skillshelf -n '__skillshelf_is diff' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is diff' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is diff 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is diff 1' -a 'locked disk source'
 complete -c skillshelf -n '__skillshelf_is diff 2' -a 'locked disk source'
@@ -202,6 +212,7 @@ complete -c skillshelf -n '__skillshelf_is gc' -l dry-run -d 'say what would be 
 complete -c skillshelf -n '__skillshelf_is gc' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is import' -l user -d 'for you in every project (default: for this project)'
 complete -c skillshelf -n '__skillshelf_is import' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is import' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is import' -l accept-rule -d 'install skills although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is import' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is import' -l yes -d 'do not ask'
@@ -217,9 +228,11 @@ complete -c skillshelf -n '__skillshelf_is pack' -l dry-run -d 'say what would b
 complete -c skillshelf -n '__skillshelf_is pack' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is pack 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is publish' -l site -d 'a folder that a web server serves' -x -a '(__fish_complete_directories (commandline -ct))'
-complete -c skillshelf -n '__skillshelf_is publish' -l to -d 'a repository of a registry, oci://HOST/REPOSITORY[:TAG]' -x
+complete -c skillshelf -n '__skillshelf_is publish' -l to -d 'a registry, oci://HOST/REPOSITORY[:TAG], or a team server, https://HOST' -x
+complete -c skillshelf -n '__skillshelf_is publish' -l version -d 'the version of the release on a server (default: that of its frontmatter)' -x
 complete -c skillshelf -n '__skillshelf_is publish' -l user -d 'for you in every project (default: for this project)'
 complete -c skillshelf -n '__skillshelf_is publish' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is publish' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is publish' -l accept-rule -d 'publish a skill although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
 complete -c skillshelf -n '__skillshelf_is publish' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is publish' -l yes -d 'do not ask'
@@ -241,6 +254,19 @@ complete -c skillshelf -n '__skillshelf_is check' -l format -d 'text, json, sari
 complete -c skillshelf -n '__skillshelf_is check' -F
 complete -c skillshelf -n '__skillshelf_is explain' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is explain 0' -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is eval' -l queries -d 'also try the queries in this file' -r -F
+complete -c skillshelf -n '__skillshelf_is eval' -l against -d 'test against the skills of this folder instead of the other ones here' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -n '__skillshelf_is eval' -l host -d 'test on the text that this host shows; may be repeated' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is eval' -l model -d 'also ask this model, as openai:gpt-5-mini' -x
+complete -c skillshelf -n '__skillshelf_is eval' -l runs -d 'ask it N times for each query (default: 3)' -x
+complete -c skillshelf -n '__skillshelf_is eval' -l journals -d 'keep the journals of its runs in this folder' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -n '__skillshelf_is eval' -l output -d 'let it do the tasks with and without each skill; write the results here' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -n '__skillshelf_is eval' -l judge -d 'judge the results by this model instead' -x
+complete -c skillshelf -n '__skillshelf_is eval' -l trust -d 'for this run, show this project\'s skills to the model too'
+complete -c skillshelf -n '__skillshelf_is eval' -l format -d 'text, json or junit (default: text)' -x -a 'text json junit'
+complete -c skillshelf -n '__skillshelf_is eval' -l baseline -d 'fail only on what is worse than in this file, made by --json' -r -F
+complete -c skillshelf -n '__skillshelf_is eval' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is eval' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is new' -l root -d 'create it in this folder of skills' -x -a '(__fish_complete_directories (commandline -ct))'
 complete -c skillshelf -n '__skillshelf_is new' -l user -d 'create it in the home folder'
 complete -c skillshelf -n '__skillshelf_is new' -l description -d 'what it does and when to use it' -x
@@ -281,12 +307,23 @@ complete -c skillshelf -n '__skillshelf_is log' -l otlp -d 'export: the address 
 complete -c skillshelf -n '__skillshelf_is log' -l otlp-content -d 'export: send arguments, queries and paths, too'
 complete -c skillshelf -n '__skillshelf_is log' -l last -d 'show: only the last N events' -x
 complete -c skillshelf -n '__skillshelf_is log' -l head -d 'verify: a sum that you kept elsewhere; its line must still be there' -x
+complete -c skillshelf -n '__skillshelf_is log' -l server -d 'verify: a team server that has the journal; its last line must still be there' -x
+complete -c skillshelf -n '__skillshelf_is log' -l token-file -d 'push, verify: the token for the server; $SKILLSHELF_TOKEN works too' -r -F
+complete -c skillshelf -n '__skillshelf_is log' -l allow-http -d 'allow plain HTTP to this machine'
 complete -c skillshelf -n '__skillshelf_is log' -l against -d 'replay: `kept` inputs (the default where there are some), or the `disk` as it is now' -x -a 'kept disk'
 complete -c skillshelf -n '__skillshelf_is log' -l disk -d 'replay: the same as --against=disk'
 complete -c skillshelf -n '__skillshelf_is log' -l trust -d 'replay: treat the journal\'s project as trusted'
 complete -c skillshelf -n '__skillshelf_is log' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is log 0' -a 'show verify stats replay export'
+complete -c skillshelf -n '__skillshelf_is log 0' -a 'show verify stats replay export push'
 complete -c skillshelf -n '__skillshelf_is log' -F
+complete -c skillshelf -n '__skillshelf_is ui' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is ui' -l port -d 'listen on this port of 127.0.0.1 (default: a free one)' -x
+complete -c skillshelf -n '__skillshelf_is ui' -l no-open -d 'only print the address, and open no browser'
+complete -c skillshelf -n '__skillshelf_is ui' -l journal -d 'show the use and the sessions of this journal, or of all in this folder; may be repeated' -r -F
+complete -c skillshelf -n '__skillshelf_is site' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is site' -l user -d 'also the skills of the home folder (default: those of the repository alone)'
+complete -c skillshelf -n '__skillshelf_is site' -l journal -d 'show the use and the sessions of this journal, or of all in this folder; may be repeated' -r -F
+complete -c skillshelf -n '__skillshelf_is site 0' -a '(__fish_complete_directories (commandline -ct))'
 complete -c skillshelf -n '__skillshelf_is mcp' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is mcp' -l keep -d 'keep all inputs beside the journal, for `log replay`'
 complete -c skillshelf -n '__skillshelf_is mcp' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
@@ -297,6 +334,28 @@ complete -c skillshelf -n '__skillshelf_is mcp' -l http -d 'serve over HTTP at t
 complete -c skillshelf -n '__skillshelf_is mcp' -l token-file -d 'HTTP: require the token in this file; $SKILLSHELF_MCP_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is mcp' -l allow-host -d 'HTTP: another name of this server; may be repeated' -x
 complete -c skillshelf -n '__skillshelf_is mcp' -l paths -d 'HTTP: show clients the paths of the skills on this machine'
+complete -c skillshelf -n '__skillshelf_is serve' -l journal -d 'record what happens in this file, as events' -r -F
+complete -c skillshelf -n '__skillshelf_is serve' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is serve' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is serve' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l otlp-content -d 'send arguments, queries and paths to it, too'
+complete -c skillshelf -n '__skillshelf_is serve' -l trust -d 'for this run, show this project\'s skills to the model too'
+complete -c skillshelf -n '__skillshelf_is serve' -l listen -d 'serve at this address (default: 127.0.0.1:8000); port 0: a free one' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l database -d 'sqlite:///FILE (default: one in the data folder) or postgresql://...' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l database-file -d 'a file with this address and its password; $SKILLSHELF_DATABASE works too' -r -F
+complete -c skillshelf -n '__skillshelf_is serve' -l blobs -d 'where published files are kept: a folder (default), s3://... or oci://...' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l issuer -d 'accept tokens that this issuer signs' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l audience -d 'the audience that such a token must name' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l tenant-claim -d 'the claim that names the tenant (default: tenant)' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l roles-claim -d 'the claim that names the roles (default: roles)' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l allow-host -d 'another name of this server; may be repeated' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l access-log -d 'write a line a request to this file (default: standard error), or none' -r -F
+complete -c skillshelf -n '__skillshelf_is serve' -l scope -d 'token create: a scope of the token; may be repeated' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l tenant -d 'the tenant of a token, member or journal (default: default); retention: only this one' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l expires -d 'token create: when the token ends, such as 90d or 2027-01-31' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l keep-lines -d 'retention: how long lines of journals are kept, such as 90d, 12w or 2y' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l password-file -d 'migrate: the password of the role that the server connects as' -r -F
+complete -c skillshelf -n '__skillshelf_is serve 0' -a 'token tenant member migrate journal retention forget'
 complete -c skillshelf -n '__skillshelf_is rpc' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is rpc' -l keep -d 'keep all inputs beside the journal, for `log replay`'
 complete -c skillshelf -n '__skillshelf_is rpc' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
@@ -314,8 +373,9 @@ complete -c skillshelf -n '__skillshelf_is chat' -l once -d 'answer TEXT and exi
 complete -c skillshelf -n '__skillshelf_is completion 0' -a 'bash zsh fish'
 complete -c skillshelf -n '__skillshelf_is doctor' -l fix -d 'repair what can be made again'
 complete -c skillshelf -n '__skillshelf_is doctor' -l dry-run -d 'say what would be done, and do nothing'
-complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native folders cache packed index runs approvals configuration policy store locks links hosts sandbox'
+complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native folders cache embeddings packed index runs approvals usage configuration policy store locks links hosts sandbox'
+complete -c skillshelf -n '__skillshelf_is usage' -l clear -d 'forget all of it'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain new run enable disable trust profile policy log mcp rpc chat completion doctor uninstall help'
+complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help'

@@ -4,8 +4,10 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from typing import Any
 
 from skillshelf.catalog.discovery import SKILL_FILE
+from skillshelf.catalog.packed import skills_at
 from skillshelf.config.hosts import HOSTS, find_host
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
@@ -13,7 +15,7 @@ from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import near
-from skillshelf.core.values import Diagnostic
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.hosts.fixes import Fix, fix_for, link_command, needs_placement, ranked_fixes
 from skillshelf.hosts.link_records import record_at
 from skillshelf.hosts.machine_roots import machine_roots
@@ -36,12 +38,14 @@ __all__ = [
     "explain",
     "find",
     "fix_by_host",
+    "hidden_files",
     "is_path",
     "named_in",
     "requested_hosts",
     "similar_names",
     "survey_of_names",
     "verdicts_of",
+    "why_candidates",
 ]
 
 
@@ -229,12 +233,14 @@ class _JudgedCopy(NamedTuple):
         return os.path.dirname(self.skill_file.path)
 
 
-def explain(found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> list[FileExplanation]:
-    """Explain each file that a name means."""
+def explain(
+    found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str], *, ranked: bool = True
+) -> list[FileExplanation]:
+    """Explain each file that a name means; unless fixes shall be `ranked`, which takes longest, it has none."""
     copies = [copy for skill_file in found for copy in copies_of(skill_file, survey)]
     everything = {one.real_path: one for one in (*found, *copies)}
     judged = {path: verdicts_of(one, survey, hosts) for path, one in everything.items()}
-    return [_explanation(skill_file, list(everything.values()), judged, survey) for skill_file in found]
+    return [_explanation(one, list(everything.values()), judged, survey, ranked=ranked) for one in found]
 
 
 _COPY_NOTES: Mapping[CopyState, str] = {
@@ -245,7 +251,7 @@ _COPY_NOTES: Mapping[CopyState, str] = {
 
 
 def _explanation(
-    skill_file: SkillFile, everything: Sequence[SkillFile], judged: JudgedFiles, survey: Survey
+    skill_file: SkillFile, everything: Sequence[SkillFile], judged: JudgedFiles, survey: Survey, *, ranked: bool
 ) -> FileExplanation:
     verdicts = judged[skill_file.real_path]
     if (source := source_of(skill_file, survey)) is not None:
@@ -256,18 +262,32 @@ def _explanation(
     for one in copies_of(skill_file, survey):
         there = [verdict for verdict in judged[one.real_path] if not needs_placement(verdict, one)]
         copies.append(_JudgedCopy(one, copy_state(one, skill_file, survey.environment), there))
+    fixes = _fixes(skill_file, copies, everything, judged, survey) if ranked else []
+    by_copy = tuple(host for copy in copies for host in copy.hosts)
+    shown = [_with_copy(verdict, skill_file, copies, survey) for verdict in verdicts]
+    note = _UNREAD if _is_unread(skill_file, survey) else ""
+    return FileExplanation(skill_file.path, shown, fixes, skill_file.text, note, by_copy=by_copy)
+
+
+def _fixes(
+    skill_file: SkillFile,
+    copies: Sequence[_JudgedCopy],
+    everything: Sequence[SkillFile],
+    judged: JudgedFiles,
+    survey: Survey,
+) -> list[Fix]:
+    """Return what helps, the most helpful first: updates of copies, then what gives more hosts the skill."""
+    verdicts = judged[skill_file.real_path]
     fixes = [fix for copy in copies if (fix := _update_fix(copy, skill_file, survey))]
     reached = {verdict.host for copy in copies for verdict in copy.verdicts}
     served = _served(skill_file, everything, judged, survey.environment) | reached
     fixes += ranked_fixes(skill_file, verdicts, survey, served=served)
-    by_copy = tuple(host for copy in copies for host in copy.hosts)
-    seeing = {*by_copy} | {verdict.host for verdict in verdicts if verdict.visible}
+    seeing = {host for copy in copies for host in copy.hosts}
+    seeing |= {verdict.host for verdict in verdicts if verdict.visible}
     for copy in copies:
         left = [verdict for verdict in copy.verdicts if verdict.host not in seeing]
         fixes += ranked_fixes(copy.skill_file, left, survey) if left and copy.state == "current" else []
-    shown = [_with_copy(verdict, skill_file, copies, survey) for verdict in verdicts]
-    note = _UNREAD if _is_unread(skill_file, survey) else ""
-    return FileExplanation(skill_file.path, shown, _merged(fixes), skill_file.text, note, by_copy=by_copy)
+    return _merged(fixes)
 
 
 _UNREAD = "in a folder that no host reads"
@@ -357,3 +377,48 @@ def fix_by_host(explanation: FileExplanation, survey: Survey) -> dict[str, str |
                 update = f"{obstacle}, then: " * bool(obstacle) + link_command(skill_file, one.host, survey)
                 fixes[one.host] = update if is_stale else fix
     return fixes
+
+
+# As JSON ------------------------------------------------------------------------------------------
+
+HiddenFiles = Mapping[str, tuple[str, str | None]]
+"""Why skillshelf itself hides files from models or leaves them out, and who said so, by real path."""
+
+
+def hidden_files(catalog: Catalog, found: Sequence[SkillFile], survey: Survey) -> HiddenFiles:
+    """Return which of some files skillshelf itself hides from models or leaves out."""
+    left_out = {files.real_path(entry.path): (str(entry.reason), entry.by) for entry in catalog.filtered}
+    skills: Iterable[CatalogSkill] = catalog.skills
+    read = {root.path for host in survey.hosts.values() for root in host.roots}
+    if not survey.unseen and {root.path for root in catalog.roots} <= read:
+        # Then the survey knows every path by which skillshelf may find these files.
+        paths = {path for skill_file in found for path in (*skill_file.paths, skill_file.real_path)}
+        skills = (skill for path in paths for skill in skills_at(catalog.skills, path))
+    return left_out | {skill.real_path: (skill.hidden, skill.hidden_by) for skill in skills if skill.hidden}
+
+
+def why_candidates(
+    explanations: Sequence[FileExplanation], survey: Survey, hidden: HiddenFiles
+) -> list[dict[str, Any]]:
+    """Return the candidates of `why` in JSON form: each file with the verdict of every host and its fix."""
+    candidates = []
+    for explanation in explanations:
+        fixes = fix_by_host(explanation, survey)
+        verdicts = [
+            {
+                "host": verdict.host,
+                "visible": verdict.visible,
+                "verdict": verdict.verdict,
+                "detail": verdict.detail,
+                "told": verdict.warns,
+                "fix": fixes[verdict.host],
+                "as_of": HOSTS[verdict.host].as_of,
+                "grade": HOSTS[verdict.host].grade,
+            }
+            for verdict in explanation.verdicts
+        ]
+        reason, by = hidden.get(files.real_path(explanation.path), (None, None))
+        about = {"path": explanation.path, "hosts": verdicts, "hidden": reason, "hidden_by": by}
+        folder, place = (os.path.dirname(path) for path in (files.real_path(explanation.path), explanation.path))
+        candidates.append({**about, **survey.lock_members(folder, place)})
+    return candidates

@@ -3,13 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from skillshelf.catalog.prompt import entry_sizes, is_sum_of_entries, size_of_entries, visible_to_model
+from skillshelf.config.hosts import HOSTS
+from skillshelf.config.settings import Settings
 from skillshelf.core.records import NamedTuple
 from skillshelf.hosts.overview_table import ANSWERS, HostColumns, ListSummary, OverviewTable
 from skillshelf.hosts.stages import judge
 from skillshelf.hosts.survey import HostState, ListSize, Survey
 from skillshelf.hosts.survey_update import finds_known_files
 
-__all__ = ["HostOverview", "Overview", "overview_of"]
+__all__ = ["HostCount", "HostOverview", "Overview", "SkillText", "host_count", "overview_of"]
+
+SkillText = tuple[str, tuple[bytes, int]]
+"""The name and text of a skill: files that agree in both count as one."""
 
 _NUMBERS: Mapping[bool | None, int] = {answer: number for number, answer in enumerate(ANSWERS)}
 
@@ -125,3 +130,48 @@ def _lengths(table: OverviewTable, survey: Survey) -> dict[str, int]:
         skills = survey.state_among(host, survey.names.rivals(names)).catalog.skills
         lengths.update((skill.name, len(skill.description)) for skill in skills if skill.name in doubtful)
     return lengths
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+class HostCount(NamedTuple):
+    """The numbers of one host: visible, missing and unknown skills, the size of its list, and the skills it cuts.
+
+    `silent` are the missing skills that the host does not report to its user.
+    """
+
+    host: str
+    visible: int
+    missing: int
+    silent: int
+    unknown: int
+    chars: int
+    tokens: int
+    budget: int | None
+    cut: Sequence[str]
+    dropped: Sequence[str]
+
+
+def host_count(host: HostOverview, texts: Sequence[SkillText]) -> HostCount:
+    """Count what one host sees and misses; a file is not missing if the host sees another with the same text."""
+    seen = {text for text, visible in zip(texts, host.visible, strict=True) if visible}
+    unseen = [
+        (text, warns) for text, visible, warns in zip(texts, host.visible, host.warns, strict=True) if visible is False
+    ]
+    missing = [warns for text, warns in unseen if text not in seen]
+    profile = HOSTS[host.host]
+    kinds = profile.catalog_budget
+    budget = profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
+    return HostCount(
+        host=host.host,
+        visible=host.visible.count(True),
+        missing=len(missing),
+        silent=missing.count(False),
+        unknown=host.visible.count(None),
+        chars=host.chars,
+        tokens=host.tokens,
+        budget=budget,
+        cut=host.cut,
+        dropped=host.dropped,
+    )

@@ -74,6 +74,7 @@ __all__ = [
     "is_broken",
     "is_decided_by_name",
     "order_key",
+    "roots_of_hosts",
     "size_of",
     "skill_file_at",
     "state_of",
@@ -359,7 +360,7 @@ def take_survey(
 
     With a `cache_folder`, a survey that was kept there counts, brought up to date with what has changed since.
     """
-    resolved = _roots_of_all(environment)
+    resolved = roots_of_hosts(environment)
     key = survey_key(environment, hosts, resolved, machine) if cache_folder else ""
     packed = open_survey(cache_folder, key) if cache_folder else None
     if packed is not None and (found := _unpacked(packed, environment, hosts, resolved, machine)) is not None:
@@ -457,7 +458,7 @@ def survey_one(environment: Environment, hosts: Sequence[str], path: str, rivals
     This gives verdicts on one of thousands of skills at once. They ignore what depends on all skills together:
     budgets, limits of a walk, and rivals that are not known.
     """
-    resolved = _roots_of_all(environment)
+    resolved = roots_of_hosts(environment)
     folder = os.path.basename(os.path.dirname(path))
     only: dict[str, set[str]] = {}
     for root in {root.path for roots in resolved.values() for root in roots.roots}:
@@ -472,7 +473,8 @@ def survey_one(environment: Environment, hosts: Sequence[str], path: str, rivals
     return _survey(environment, hosts, resolved, only, path, None)
 
 
-def _roots_of_all(environment: Environment) -> dict[str, Roots]:
+def roots_of_hosts(environment: Environment) -> dict[str, Roots]:
+    """Return the roots of every known host."""
     return {name: resolve_roots(profile, environment, Settings(), trust="all") for name, profile in HOSTS.items()}
 
 

@@ -29,12 +29,20 @@ __all__ = ["after_link", "after_trust"]
 
 
 def after_trust(host: str, survey: Survey) -> Survey:
-    """Return the survey as it is once a host trusts the folder."""
+    """Return the survey as it is once a host trusts the folder; it is the same for all files of a survey."""
+    key = f"trusted by {host}"
+    known = survey.recalled.get(key)
+    # A trial of another text has the memory of its survey, but a scan of its own.
+    if known is not None and known[0] is survey.scan:
+        trusted: Survey = known[1]
+        return trusted
     scan = survey.hosts[host]
     roots = tuple(root._replace(trusted=True) for root in scan.roots)
     entered = scan.entered._replace(roots=roots)
     walk = survey.scan.walk(roots, scan.profile, repository=entered.repository)
-    return survey.with_host(HostScan(scan.profile, roots, entered, walk))
+    trusted = survey.with_host(HostScan(scan.profile, roots, entered, walk))
+    survey.recalled[key] = survey.scan, trusted
+    return trusted
 
 
 def after_link(placement: Placement, skill_file: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:

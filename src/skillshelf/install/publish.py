@@ -12,11 +12,11 @@ from skillshelf.core import files
 from skillshelf.core.digests import sha256
 from skillshelf.core.disk_writes import lock, make_parents, replace_file
 from skillshelf.core.environment import Environment
+from skillshelf.core.http_client import HttpAnswer, HttpRequest, require_found
 from skillshelf.core.limits import OCI_MANIFEST_BYTES, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, SOURCE_WHOLE_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold, visible
 from skillshelf.errors import ConfigurationError, SkillError, SourceRefused, SourceUnreachable
-from skillshelf.install.http_client import HttpAnswer, HttpRequest, require_found
 from skillshelf.install.oci import (
     ARTIFACT_TYPE,
     CONFIG_TYPE,
@@ -30,7 +30,15 @@ from skillshelf.install.reference import SourceReference
 from skillshelf.install.skill_entries import SKILL_FILE
 from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA, json_value, skill_fields
 
-__all__ = ["Published", "checked_fields", "publish_to_registry", "publish_to_site", "registry_tag"]
+__all__ = [
+    "Published",
+    "checked_fields",
+    "publish_to_registry",
+    "publish_to_site",
+    "registry_tag",
+    "upload_blob",
+    "version_in",
+]
 
 _DESCRIPTION_CHARS = 1024
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
@@ -154,11 +162,12 @@ def registry_tag(reference: SourceReference, fields: Mapping[str, Any]) -> str:
         if reference.ref.startswith("sha256:"):
             raise ConfigurationError("a skill is published under a tag, not under a digest")
         return reference.ref
-    version = _version(fields)
+    version = version_in(fields)
     return version if version and _TAG.match(version) else "latest"
 
 
-def _version(fields: Mapping[str, Any]) -> str | None:
+def version_in(fields: Mapping[str, Any]) -> str | None:
+    """Return the version that a frontmatter says, in `version` or in its metadata."""
     metadata = fields.get("metadata")
     found = fields.get("version") or (metadata.get("version") if isinstance(metadata, dict) else None)
     return str(found) if isinstance(found, str | int | float) and not isinstance(found, bool) else None
@@ -199,7 +208,7 @@ def publish_to_registry(
 def _config(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of a skill by the agentskills profile: its frontmatter in other names."""
     found: dict[str, Any] = {"schemaVersion": "1", "name": fields["name"], "description": fields["description"]}
-    found["version"] = _version(fields)
+    found["version"] = version_in(fields)
     found["license"], found["compatibility"] = fields.get("license"), fields.get("compatibility")
     tools = fields.get("allowed-tools")
     found["allowedTools"] = tools.split() if isinstance(tools, str) else tools
@@ -214,7 +223,7 @@ def _manifest(fields: Mapping[str, Any], config: bytes, layer: bytes) -> dict[st
         "org.opencontainers.image.description": fold(fields["description"]),
     }
     # No time: the same skill has the same digest tomorrow.
-    for key, value in (("version", _version(fields)), ("licenses", fields.get("license"))):
+    for key, value in (("version", version_in(fields)), ("licenses", fields.get("license"))):
         if isinstance(value, str):
             annotations[f"org.opencontainers.image.{key}"] = value
     return {
@@ -239,10 +248,15 @@ def _digest(data: bytes) -> str:
 
 
 def _push_blob(client: RegistryClient, data: bytes) -> None:
-    """Send a blob unless the registry has it: ask, begin an upload, finish it."""
+    """Send a blob unless the registry has it."""
+    address = client.address(f"blobs/{_digest(data)}")
+    if client.send(HttpRequest(address, OCI_MANIFEST_BYTES, "HEAD")).status != 200:
+        upload_blob(client, data)
+
+
+def upload_blob(client: RegistryClient, data: bytes) -> None:
+    """Send a blob to a registry, whether or not it has it: begin an upload, finish it."""
     digest, limit = _digest(data), OCI_MANIFEST_BYTES
-    if client.send(HttpRequest(client.address(f"blobs/{digest}"), limit, "HEAD")).status == 200:
-        return
     answer = client.send(HttpRequest(client.address("blobs/uploads/"), limit, "POST"))
     _require(answer, 202, "an upload")
     location = client.resolve(answer.headers.get("location", ""))

@@ -93,6 +93,7 @@ class SourceContext(NamedTuple):
 
     `ask` lets programs ask for credentials on the terminal, `progress` is called with one line about slow work.
     `permit` is called before a source reads another one that it names, and raises if nobody may install from there.
+    `token_file` holds a token for a team server, which gets it if the user `typed` its address, or named it before.
     """
 
     environment: Environment
@@ -102,6 +103,8 @@ class SourceContext(NamedTuple):
     limits: SourceLimits = SourceLimits()
     progress: Callable[[str], None] | None = None
     permit: Callable[[SourceReference], None] | None = None
+    token_file: str | None = None
+    typed: bool = False
 
 
 def parse_reference(

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from skillshelf.core.records import NamedTuple
 
-__all__ = ["EVENTS", "MEMBERS", "Event", "NotAnEvent", "parse_event", "payload_of", "plain", "type_of"]
+__all__ = ["EVENTS", "MEMBERS", "Event", "NotAnEvent", "PlainList", "parse_event", "payload_of", "plain", "type_of"]
 
 Mode = Literal["auto", "manual"]
 By = Literal["default", "rule", "user", "remembered", "nobody", "person", "author", "disabled", "failed", "system"]
@@ -182,6 +182,7 @@ class ToolEnded(NamedTuple):
     text_bytes: int | None = None
     inputs: str | None = None
     missing: list[str] = []
+    prior: str | None = None
 
 
 class ToolFailed(NamedTuple):
@@ -361,6 +362,8 @@ MEMBERS: Mapping[str, str] = {
     "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",
     "preload": "the skills that were loaded at the start",
+    "prior": "of a search: SHA-256 of what earlier use added to the scores, if it added anything; the document itself "
+    "is in the folder by the journal, if inputs are kept",
     "profile": "the profile",
     "read_tool": "false if the host has no tool `read`, without which some profiles list no skills",
     "reason": "the reason why the script was stopped, if it was; of `tool_decided` the reason for the decision",
@@ -414,6 +417,10 @@ def payload_of(event: Event) -> dict[str, Any]:
 _DEPTH = 32
 
 
+class PlainList(list[Any]):
+    """A list that is portable JSON already: a long one that many events have is converted once."""
+
+
 def plain(value: Any, depth: int = _DEPTH) -> Any:
     """Return the value in portable JSON; describe what JSON cannot hold."""
     if isinstance(value, str):
@@ -426,6 +433,8 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
         return value if value - value == 0 else str(value)
     if depth == 0:
         return "nested too deeply"
+    if isinstance(value, PlainList):
+        return value
     if isinstance(value, Mapping):
         return {plain(str(key)): plain(item, depth - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):

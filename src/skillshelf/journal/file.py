@@ -45,6 +45,7 @@ __all__ = [
     "Part",
     "Problem",
     "Verification",
+    "exact_lines",
     "in_words",
     "journals_in",
     "read",
@@ -498,6 +499,20 @@ def read(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Iterator[L
                 number += 1
                 problem = f"the line breaks off after {len(tail.torn):,} bytes"
                 yield Line(number, None, problem, whole=False, file=file)
+
+
+def exact_lines(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Iterator[bytes | None]:
+    """Yield the bytes of each complete line of a journal and of its parts; None for a line that is too long.
+
+    An incomplete last line is left out, and so are lines that are appended meanwhile. Raise OSError if the file cannot
+    be read.
+    """
+    with ExitStack() as opened:
+        for _, descriptor in _open_parts(path, opened):
+            tail = _tail_at_rest(descriptor, lock_seconds)
+            for data, whole in _raw_lines(descriptor, tail.end):
+                if whole:
+                    yield data
 
 
 def _open_parts(path: str, opened: ExitStack) -> Iterator[tuple[str, int]]:

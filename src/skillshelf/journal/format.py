@@ -14,14 +14,17 @@ from skillshelf.core.digests import sha256
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES, JOURNAL_MEMBER_BYTES, JOURNAL_PROBLEMS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import escape_surrogates
+from skillshelf.journal.events import PlainList
 
 __all__ = [
     "NOTHING_BEFORE",
     "RESERVED",
+    "SUM_DIFFERS",
     "Chain",
     "Kind",
     "Line",
     "Problem",
+    "canonical",
     "digest_of",
     "parse_line",
     "plain",
@@ -59,15 +62,16 @@ def digest_of(data: bytes) -> str:
 
 def seal(record: Mapping[str, Any]) -> tuple[bytes, str]:
     """Return the line of a record without its newline, and its `sum`."""
-    total = digest_of(_written(record))
-    return _written({**record, "sum": total}), total
+    total = digest_of(canonical(record))
+    return canonical({**record, "sum": total}), total
 
 
 # Created once: with these options `json.dumps` would create a new encoder for every line.
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def _written(value: Any) -> bytes:
+def canonical(value: Any) -> bytes:
+    """Return a JSON value in the one form that journals have."""
     return _encode(value).encode()
 
 
@@ -90,22 +94,24 @@ def plain(value: Any, depth: int = JOURNAL_DEPTH) -> Any:
         return {"base64": b64encode(value).decode("ascii")}
     if isinstance(value, Mapping):
         return {escape_surrogates(str(key)): plain(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, PlainList):
+        return value
     if isinstance(value, list | tuple):
         return [plain(item, depth - 1) for item in value]
     if isinstance(value, Set):
         # Sorted, since the order of a set differs from run to run.
-        return sorted((plain(item, depth - 1) for item in value), key=_written)
+        return sorted((plain(item, depth - 1) for item in value), key=canonical)
     return escape_surrogates(str(value))
 
 
 def shortened(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return a payload that is too long for a line with its long members, or all of it, cut to a digest and a start."""
     short = {name: _cut(value) for name, value in payload.items()}
-    return short if len(_written(short)) < JOURNAL_LINE_BYTES // 2 else {"cut": _cut(payload)}
+    return short if len(canonical(short)) < JOURNAL_LINE_BYTES // 2 else {"cut": _cut(payload)}
 
 
 def _cut(value: Any) -> Any:
-    data = _written(value)
+    data = canonical(value)
     if len(data) <= JOURNAL_MEMBER_BYTES:
         return value
     return {
@@ -117,15 +123,18 @@ def _cut(value: Any) -> Any:
 
 # JSON to values -----------------------------------------------------------------------------------
 
+SUM_DIFFERS = "its sum does not match its text"
+"""The problem of a line in the right form whose text was not written with its `sum`."""
+
 
 def parse_line(number: int, data: bytes) -> Line:
     """Parse a line; it has a problem unless it is exactly as `seal` writes it."""
     digest = digest_of(data)
     try:
         record = _record(data)
-        if _written(record) != data:
+        if canonical(record) != data:
             return Line(number, record, "its bytes were changed", digest)
-        body = _written({name: value for name, value in record.items() if name != "sum"})
+        body = canonical({name: value for name, value in record.items() if name != "sum"})
     except UnicodeDecodeError as error:
         return Line(number, None, f"not UTF-8 at byte {error.start}", digest)
     except UnicodeEncodeError:
@@ -134,7 +143,7 @@ def parse_line(number: int, data: bytes) -> Line:
         return Line(number, None, f"more than {JOURNAL_DEPTH} levels", digest)
     except ValueError as error:
         return Line(number, None, str(error), digest)
-    return Line(number, record, None if digest_of(body) == record["sum"] else "its sum does not match its text", digest)
+    return Line(number, record, None if digest_of(body) == record["sum"] else SUM_DIFFERS, digest)
 
 
 def _record(data: bytes) -> dict[str, Any]:

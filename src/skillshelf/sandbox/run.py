@@ -15,7 +15,7 @@ from skillshelf.core.disk_writes import append, write_new
 from skillshelf.core.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Wall
-from skillshelf.core.worker_thread import Caller, CallerLeft, run_in_thread
+from skillshelf.core.worker_thread import CallerLeft, CallerThread, run_in_thread
 from skillshelf.errors import ConfigurationError, LimitExceeded, ScriptNotRunnable
 from skillshelf.sandbox import bubblewrap as sandbox
 from skillshelf.sandbox import launch
@@ -221,7 +221,7 @@ def run_script(
     def staged(paths: RunFolder) -> StagedScript:
         return stage(skill_dir, segments, paths, digest=digest, version=version, locked=locked)
 
-    def work(caller: Caller[tuple[Stream, bytes]]) -> Run:
+    def work(caller: CallerThread[tuple[Stream, bytes]]) -> Run:
         output = Output(
             limit=limits.output_bytes,
             on_output=on_output and (lambda stream, data: caller.send((stream, data))),
@@ -254,7 +254,7 @@ def _run(
     grants: Grants,
     walls: _Walls,
     output: Output,
-    caller: Caller[tuple[Stream, bytes]],
+    caller: CallerThread[tuple[Stream, bytes]],
     *,
     keep: bool,
 ) -> Run:
@@ -375,7 +375,7 @@ def _started(
 
 
 def _follow(
-    started: Started, output: Output, limits: RunLimits, usage: ScriptUsage, caller: Caller[tuple[Stream, bytes]]
+    started: Started, output: Output, limits: RunLimits, usage: ScriptUsage, caller: CallerThread[tuple[Stream, bytes]]
 ) -> _Ended:
     """Collect the output until the script ends or exceeds a limit; return after all its processes are dead."""
     process = started.launched.process
@@ -423,7 +423,7 @@ def _until_it_ends(
 def _take(events: selectors.BaseSelector, output: Output, pause: float) -> None:
     """Add the output that arrives within the pause; stop to watch what has ended. Raise CallerLeft."""
     for key, _ in events.select(pause):
-        if isinstance(key.fileobj, Caller):
+        if isinstance(key.fileobj, CallerThread):
             raise CallerLeft
         if isinstance(key.fileobj, launch.Launched):
             data = key.fileobj.hear()

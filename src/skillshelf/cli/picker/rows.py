@@ -104,7 +104,8 @@ class RowFilter(NamedTuple):
 class MatchingRows(NamedTuple):
     """The rows that match a filter, of `total` rows; `more` means that the search stopped at its limit.
 
-    `ranked` is False where only names were compared, because the index was not ready.
+    `ranked` is False where only names were compared, because the index was not ready; `weak` means that no row clearly
+    fits the query.
     """
 
     row_filter: RowFilter
@@ -112,6 +113,7 @@ class MatchingRows(NamedTuple):
     total: int
     more: bool = False
     ranked: bool = True
+    weak: bool = False
 
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -195,14 +197,17 @@ def select_rows(
     if not query:
         return MatchingRows(row_filter, left, len(shown))
     best: list[SkillRow] = []
-    more = False
+    more = weak = False
     if rank:
         by_path = {row.path: row for row in left if row.skill is not None}
-        report = shelf.search(query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path)
+        report = shelf.search(
+            query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path, every=True
+        )
         best, more = [by_path[result.skill.path] for result in report.results], report.truncated
+        weak = report.weak and bool(best)
     found = {row.path for row in best}
     rest = [row for row in left if row.path not in found and _contains(row, query.casefold())]
-    return MatchingRows(row_filter, [*best, *rest], len(shown), more, rank)
+    return MatchingRows(row_filter, [*best, *rest], len(shown), more, rank, weak and not rest)
 
 
 def _is_shown(row: SkillRow, shown: Shown) -> bool:

@@ -26,7 +26,7 @@ __all__ = ["ClientSession", "ClientSessions", "client_label"]
 _LABEL_CHARS = 200
 
 OpenSession = Callable[..., Session]
-"""Open a session; takes the keywords `client` and `per_request`."""
+"""Open a session; takes the keywords `client`, `subject` and `per_request`."""
 
 
 def client_label(name: Any, version: Any) -> str | None:
@@ -137,11 +137,13 @@ class ClientSessions:
         self._running: set[ClientSession] = set()
         self._told: set[str] = set()
 
-    def start(self, client: str | None = None, *, per_request: bool = False) -> ClientSession:
-        """Start a client session; `client` is the label of the client program."""
+    def start(
+        self, client: str | None = None, *, subject: str | None = None, per_request: bool = False
+    ) -> ClientSession:
+        """Start a client session; `client` is the label of the client program, `subject` the person who uses it."""
 
         def opened() -> Session:
-            session = self._open(client=client, per_request=per_request)
+            session = self._open(client=client, subject=subject, per_request=per_request)
             self._tell(session)
             with self._lock:
                 self._running.add(started)

@@ -23,7 +23,7 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
 
-__all__ = ["ClientInput", "Run", "run_until_stopped", "serve_stdio", "watch"]
+__all__ = ["ClientInput", "Run", "run_until_stopped", "serve_stdio", "stop_on_signal", "watch"]
 
 _BLOCK = 1 << 16
 
@@ -215,9 +215,9 @@ def _folders(skills: PublishedSkills) -> frozenset[str]:
     """Return the folders to watch: each existing root, and each skill outside of them that a link leads to."""
     catalog = skills.shelf.catalog
     roots = {files.real_path(root.path) for root in catalog.roots if files.kind_at(files.real_path(root.path))}
-    elsewhere = {
-        skill.real_dir for skill in catalog.skills if not any(files.is_inside(skill.real_dir, root) for root in roots)
-    }
+    # A path that begins otherwise is the address of a skill that is kept elsewhere.
+    on_disk = (skill.real_dir for skill in catalog.skills if skill.path.startswith("/"))
+    elsewhere = {path for path in on_disk if not any(files.is_inside(path, root) for root in roots)}
     return frozenset(path for path in roots | elsewhere if files.kind_at(path) == "folder")
 
 
@@ -254,13 +254,14 @@ async def run_until_stopped(server: SkillServer, run: Run) -> None:
     """Serve and watch the disk until the server ends or a signal comes."""
     async with anyio.create_task_group() as group:
         # Whoever reads that the server runs may stop it.
-        await group.start(_stop_on_signal, group.cancel_scope)
+        await group.start(stop_on_signal, group.cancel_scope)
         group.start_soon(watch, server)
         await run(server)
         group.cancel_scope.cancel()
 
 
-async def _stop_on_signal(scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+async def stop_on_signal(scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    """Cancel a scope when a signal asks the process to end."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
         async for _ in signals:

@@ -15,6 +15,7 @@ import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.applications import Starlette
 
 from skillshelf.core import files
 from skillshelf.core.console import note
@@ -22,7 +23,7 @@ from skillshelf.core.limits import REQUEST_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
-from skillshelf.servers.mcp.connections import ClientConnection, connection_room, watch_connections
+from skillshelf.servers.mcp.connections import ClientConnection, ConnectionRoom, connection_room, watch_connections
 from skillshelf.servers.mcp.notices import limit_notice
 from skillshelf.servers.mcp.request_line import (
     BufferedBody,
@@ -37,16 +38,26 @@ from skillshelf.servers.mcp.request_line import (
 from skillshelf.servers.mcp.server import SkillServer
 
 __all__ = [
+    "ENDS_SESSION",
+    "PATH",
     "App",
+    "Authorize",
     "HttpLimits",
     "Message",
     "OlderSessions",
     "Receive",
+    "RequestGuard",
     "Scope",
     "Send",
     "ServerAccess",
+    "address_of",
+    "allowed_host",
     "bind",
+    "header_in",
+    "host_and_port",
     "listen_address",
+    "protocol_app",
+    "run_web_server",
     "serve_http",
 ]
 
@@ -68,6 +79,11 @@ Kind = Literal["request", "stream"]
 Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Authorize = Callable[[Scope], Awaitable[int]]
+"""Raise `RequestRefused` for a request that its sender may not make, else return how many bytes its body may have."""
+
+ENDS_SESSION = "skillshelf.ends_session"
+"""The key in a scope of a request that this server sends itself, to end a session of whomever."""
 
 
 class ServerAccess(NamedTuple):
@@ -91,9 +107,9 @@ _DEFAULT_LIMITS = HttpLimits()
 
 def listen_address(values: Mapping[str, Any], env: Mapping[str, str]) -> ServerAccess:
     """Return the address that the options of the command name, or raise `ConfigurationError`."""
-    host, port = _host_and_port(str(values["http"]))
+    host, port = host_and_port(str(values["http"]), "--http")
     token = _token(values["token_file"], env)
-    address = ServerAccess(host, port, token, frozenset(map(_allowed_host, values["allow_host"])))
+    address = ServerAccess(host, port, token, frozenset(map(allowed_host, values["allow_host"])))
     if token is None and not address.is_local:
         raise ConfigurationError(
             f"{host} can be reached from other machines, so a token is needed (write one to a file and pass it with "
@@ -102,15 +118,17 @@ def listen_address(values: Mapping[str, Any], env: Mapping[str, str]) -> ServerA
     return address
 
 
-def _host_and_port(text: str) -> tuple[str, int]:
+def host_and_port(text: str, option: str) -> tuple[str, int]:
+    """Return the host and the port that an option names, or raise `ConfigurationError`."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]").lower()
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ConfigurationError(f"--http takes HOST:PORT, for example 127.0.0.1:8000, not {text!r}")
+        raise ConfigurationError(f"{option} takes HOST:PORT, for example 127.0.0.1:8000, not {text!r}")
     return host, int(port)
 
 
-def _allowed_host(text: str) -> str:
+def allowed_host(text: str) -> str:
+    """Return the name that `--allow-host` gives, or raise `ConfigurationError`."""
     name = _host_in(text)
     if name is None:
         raise ConfigurationError(f"--allow-host takes a host name, for example skills.example, not {text!r}")
@@ -196,7 +214,7 @@ class OlderSessions:
     async def _end(self, name: str, scope: Scope) -> None:
         headers = [(key, value) for key, value in scope["headers"] if key == b"host"]
         headers += [(b"mcp-session-id", name.encode("latin-1")), (b"accept", b"application/json, text/event-stream")]
-        delete = {**scope, "method": "DELETE", "path": self._path, "headers": headers}
+        delete = {**scope, "method": "DELETE", "path": self._path, "headers": headers, ENDS_SESSION: True}
         await self._app(delete, _no_body, _discard)
 
     @contextmanager
@@ -244,7 +262,18 @@ async def serve_http(
     server: SkillServer, address: ServerAccess, bound: socket.socket, limits: HttpLimits = _DEFAULT_LIMITS
 ) -> None:
     """Serve until cancelled; running requests then get `shutdown_seconds` to end."""
-    app = server.server.streamable_http_app(
+    app = protocol_app(server, limits)
+    room = connection_room()
+    limits = limits.within(room.connections)
+    check = RequestGuard(app, address, limits, lambda: server.running)
+    server.call_ended = check.advance
+    note(f"serving {plural(len(server.skills.visible), 'skill')} at {address_of(address, bound)}{PATH}")
+    await run_web_server(check, check, bound, room, limits, server.subscriptions.close)
+
+
+def protocol_app(server: SkillServer, limits: HttpLimits) -> Starlette:
+    """Return the application that serves the protocol at `PATH`; its lifespan must run."""
+    return server.server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=REQUEST_BYTES,
         session_idle_timeout=limits.session_idle_seconds,
@@ -253,13 +282,26 @@ async def serve_http(
         # `RequestGuard` has checked Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    room = connection_room()
-    limits = limits.within(room.connections)
-    check = RequestGuard(app, address, limits, lambda: server.running)
-    server.call_ended = check.advance
+
+
+def address_of(address: ServerAccess, bound: socket.socket) -> str:
+    """Return the address of a server that listens, as one would type it."""
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"http://{host}:{bound.getsockname()[1]}"
+
+
+async def run_web_server(
+    app: App,
+    guard: "RequestGuard",
+    bound: socket.socket,
+    room: ConnectionRoom,
+    limits: HttpLimits,
+    before_end: Callable[[], None],
+) -> None:
+    """Run the web server of an application until cancelled; its guard then refuses and ends requests."""
     web = _WebServer(
         uvicorn.Config(
-            check,
+            app,
             http=ClientConnection,
             ws="none",
             log_config=None,
@@ -273,22 +315,20 @@ async def serve_http(
             backlog=room.backlog,
         )
     )
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    note(f"serving {plural(len(server.skills.visible), 'skill')} at http://{host}:{bound.getsockname()[1]}{PATH}")
     async with anyio.create_task_group() as group:
-        group.start_soon(_stop_when_cancelled, web, server, check)
-        group.start_soon(watch_connections, web.server_state.connections, limits, check.advance)
+        group.start_soon(_stop_when_cancelled, web, guard, before_end)
+        group.start_soon(watch_connections, web.server_state.connections, limits, guard.advance)
         with anyio.CancelScope(shield=True):
             await web.serve(sockets=[bound])
         group.cancel_scope.cancel()
 
 
-async def _stop_when_cancelled(web: "_WebServer", server: SkillServer, check: "RequestGuard") -> None:
+async def _stop_when_cancelled(web: "_WebServer", guard: "RequestGuard", before_end: Callable[[], None]) -> None:
     try:
         await anyio.sleep_forever()
     finally:
-        server.subscriptions.close()
-        check.close()
+        before_end()
+        guard.close()
         web.should_exit = True
 
 
@@ -321,7 +361,7 @@ class RequestGuard:
     """Passes on a request whose Host, Origin and token are right, within the limits on number and time.
 
     A request takes a place when its body is there. `running` returns the number of calls that run in the server, of
-    which some may be of clients that have left.
+    which some may be of clients that have left. `authorize` decides who may send what, before a body is read.
     """
 
     def __init__(
@@ -330,9 +370,11 @@ class RequestGuard:
         address: ServerAccess,
         limits: HttpLimits = _DEFAULT_LIMITS,
         running: Callable[[], int] = lambda: 0,
+        authorize: Authorize | None = None,
     ) -> None:
         self._app = app
         self._address = address
+        self._authorize = authorize
         self._limits = limits
         self._active: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
         self._bodies = RequestBodies(limits)
@@ -352,14 +394,15 @@ class RequestGuard:
             return
         try:
             self._check(scope)
-            body = await self._bodies.read(receive, _header(scope, "content-length"))
+            most = REQUEST_BYTES if self._authorize is None else await self._authorize(scope)
+            body = await self._bodies.read(receive, header_in(scope, "content-length"), most)
             try:
                 await self._admit(scope, body, receive, send)
             finally:
                 body.drop()
         except RequestRefused as refused:
             if refused.status is not None:
-                await _refuse(send, refused.status, refused.reason)
+                await _refuse(send, refused.status, refused.reason, refused.headers)
 
     def advance(self) -> None:
         """Let those go on who wait for something that comes with time, or with the end of a call."""
@@ -379,7 +422,7 @@ class RequestGuard:
 
     async def _admit(self, scope: Scope, body: BufferedBody, receive: Receive, send: Send) -> None:
         """Serve a complete request when it is its turn."""
-        kind, session = _kind_of(scope), _header(scope, "mcp-session-id")
+        kind, session = _kind_of(scope), header_in(scope, "mcp-session-id")
         opens = session is None and scope["method"] == "POST" and body.contains(_INITIALIZE)
         with self._sessions.using(session, kind):
             async with self._sessions.opening(scope, receive) if opens else nullcontext():
@@ -399,14 +442,14 @@ class RequestGuard:
 
     def _refusal(self, scope: Scope) -> tuple[int | None, str]:
         """Return the status and the reason of a refusal; the status is None if the request is allowed."""
-        host = _host_in(_header(scope, "host"))
+        host = _host_in(header_in(scope, "host"))
         if not self._is_own_host(host):
             return 421, "this Host is not a name of this server (add one with --allow-host)"
-        origin = _header(scope, "origin")
+        origin = header_in(scope, "origin")
         if origin is not None and not self._is_allowed_origin(origin, host):
             return 403, "this Origin is not allowed (add one with --allow-host)"
         token = self._address.token
-        if token is not None and not _has_token(_header(scope, "authorization"), token):
+        if token is not None and not _has_token(header_in(scope, "authorization"), token):
             return 401, "a bearer token is needed"
         return None, ""
 
@@ -458,12 +501,12 @@ class RequestGuard:
 
 def _kind_of(scope: Scope) -> Kind:
     """Return whether a request asks for a stream, which only GET and one method of the newer era do."""
-    is_newer = _header(scope, "mcp-protocol-version") not in (None, *HANDSHAKE_PROTOCOL_VERSIONS)
-    listens = is_newer and _header(scope, "mcp-method") == "subscriptions/listen"
-    return "stream" if scope["method"] == "GET" or listens else "request"
+    is_newer = header_in(scope, "mcp-protocol-version") not in (None, *HANDSHAKE_PROTOCOL_VERSIONS)
+    listens = is_newer and header_in(scope, "mcp-method") == "subscriptions/listen"
+    return "stream" if scope["path"] == PATH and (scope["method"] == "GET" or listens) else "request"
 
 
-def _header(scope: Scope, name: str) -> str | None:
+def header_in(scope: Scope, name: str) -> str | None:
     """Return the value of a header; for a repeated header, a value that matches nothing."""
     values = [value.decode("latin-1") for key, value in scope["headers"] if key.decode("latin-1").lower() == name]
     return values[0] if len(values) == 1 else None if not values else ","
@@ -488,12 +531,14 @@ def _is_ip_address(host: str) -> bool:
     return True
 
 
-async def _refuse(send: Send, status: int, reason: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    if status != 413:
-        # The rest of a body that is too large is skipped: closing would discard the response with it.
+async def _refuse(send: Send, status: int, reason: str, given: Mapping[str, str] | None = None) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8")] if "content-type" not in (given or {}) else []
+    if status != 413 and not given:
+        # The rest of a body that is too large or not allowed is skipped: closing would discard the response with it.
         headers.append((b"connection", b"close"))
-    if status == 401:
+    if given:
+        headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
+    elif status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if status == 503:
         headers.append((b"retry-after", b"1"))

@@ -5,7 +5,7 @@ waits for its turn in the order of arrival, for a limited time.
 """
 
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from heapq import nlargest, nsmallest
 from typing import Any, NoReturn
@@ -85,12 +85,16 @@ class HttpLimits(NamedTuple):
 
 
 class RequestRefused(Exception):
-    """A request that is not served: the status and the reason, or no status if the client has left."""
+    """A request that is not served: the status and the reason, or no status if the client has left.
 
-    def __init__(self, status: int | None, reason: str = "") -> None:
+    `headers` are sent with it, in place of those that belong to the status.
+    """
+
+    def __init__(self, status: int | None, reason: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.headers = headers or {}
 
 
 # Bodies -------------------------------------------------------------------------------------------
@@ -157,10 +161,10 @@ class RequestBodies:
         """Count bytes that are no longer kept."""
         self._bytes -= size
 
-    async def read(self, receive: Receive, announced: str | None = None) -> BufferedBody:
+    async def read(self, receive: Receive, announced: str | None = None, most: int = REQUEST_BYTES) -> BufferedBody:
         """Return the complete body of a request, or raise `RequestRefused`; its headers announced a length."""
-        if announced is not None and announced.isdecimal() and int(announced[:20]) > REQUEST_BYTES:
-            raise _too_large()
+        if announced is not None and announced.isdecimal() and int(announced[:20]) > most:
+            raise _too_large(most)
         body = BufferedBody(receive, self)
         self._unfinished[body] = None
         if len(self._unfinished) > self._limits.unfinished:
@@ -168,7 +172,7 @@ class RequestBodies:
         try:
             body.limit.deadline = body.began + self._limits.body_seconds
             with body.limit:
-                await self._read(body, receive)
+                await self._read(body, receive, most)
                 return body
             self._refuse_unfinished(body)
         except BaseException:
@@ -177,7 +181,7 @@ class RequestBodies:
         finally:
             self._unfinished.pop(body, None)
 
-    async def _read(self, body: BufferedBody, receive: Receive) -> None:
+    async def _read(self, body: BufferedBody, receive: Receive, most: int) -> None:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -187,8 +191,8 @@ class RequestBodies:
             part = message.get("body", b"")
             body.add(part)
             self._bytes += len(part)
-            if body.size > REQUEST_BYTES:
-                raise _too_large()
+            if body.size > most:
+                raise _too_large(most)
             if self._bytes > self._limits.buffered_bytes:
                 self._end_largest(body, is_complete=not message.get("more_body", False))
                 if body.is_ended:
@@ -229,8 +233,8 @@ class RequestBodies:
         body.end()
 
 
-def _too_large() -> RequestRefused:
-    return RequestRefused(413, f"a message has at most {REQUEST_BYTES} bytes")
+def _too_large(most: int) -> RequestRefused:
+    return RequestRefused(413, f"a message has at most {most} bytes")
 
 
 # Waiting ------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ class SkillServer:
 
     With `one_client` (standard input and output) all requests are of one client session, in both eras; `client` is that
     session if it was opened before, and `listings` what answered it. `running` is the number of calls that run, and
-    `call_ended` is called at the end of each.
+    `call_ended` is called at the end of each. `subject_of` returns the person who sends a request, for the journal.
     """
 
     def __init__(
@@ -97,8 +97,10 @@ class SkillServer:
         progress_seconds: float = 0.5,
         listings: Listings | None = None,
         client: ClientSession | None = None,
+        subject_of: Callable[[Context], str | None] = lambda ctx: None,
     ) -> None:
         self.skills = skills
+        self._subject_of = subject_of
         self._one_client = one_client
         self._only = client
         self._page_entries = page_entries
@@ -231,10 +233,10 @@ class SkillServer:
         # The SDK has no public way from a request to its connection, only its state and exit stack are public.
         connection = getattr(ctx.session, "_connection", None)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or connection is None:
-            return self.skills.sessions.start(_label(ctx), per_request=True)
+            return self.skills.sessions.start(_label(ctx), subject=self._subject_of(ctx), per_request=True)
         client: ClientSession | None = connection.state.get(_CLIENT)
         if client is None:
-            client = connection.state[_CLIENT] = self.skills.sessions.start(_label(ctx))
+            client = connection.state[_CLIENT] = self.skills.sessions.start(_label(ctx), subject=self._subject_of(ctx))
             # However the connection ends: by the client, idle, or with the server.
             connection.exit_stack.push_async_callback(anyio.to_thread.run_sync, client.end)
         return client

@@ -52,6 +52,7 @@ class _Index(NamedTuple):
     visible: tuple[CatalogSkill, ...]
     bases: Mapping[str, tuple[str, ...]]
     by_base: Mapping[tuple[str, ...], CatalogSkill]
+    by_path: Mapping[str, CatalogSkill]
 
 
 class PublishedSkills:
@@ -117,6 +118,15 @@ class PublishedSkills:
         if self.shelf.settings.system.files and not is_served(self.shelf):
             return ()
         return self._indexed().visible
+
+    @property
+    def visible_by_path(self) -> Mapping[str, CatalogSkill]:
+        """The skills that are visible to a model, by path."""
+        return self._indexed().by_path if self.visible else {}
+
+    def is_visible(self, skill: CatalogSkill) -> bool:
+        """Return True if a skill of the catalog is visible to a model."""
+        return skill.path in self._indexed().bases
 
     def prepare_search(self) -> None:
         """Open the search index, if a tool of the profile searches."""
@@ -189,6 +199,10 @@ class PublishedSkills:
         Raise SkillError for an installed skill whose files are others now.
         """
         try:
+            self.shelf.make_ready(target.skill)
+        except SkillError:
+            return None
+        try:
             return self._publisher.scan(target.skill, target.base, self._installed(target.skill))
         except OSError:
             return None
@@ -254,4 +268,5 @@ def _index_of(source: Sequence[CatalogSkill]) -> _Index:
 
     visible = tuple(sorted(visible_to_model(source), key=order))
     bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in visible}
-    return _Index(source, visible, bases, {bases[skill.path]: skill for skill in visible})
+    by_path = {skill.path: skill for skill in visible}
+    return _Index(source, visible, bases, {bases[skill.path]: skill for skill in visible}, by_path)

@@ -26,7 +26,7 @@ _TITLES = {
     "skill_run": "Run a script of a skill",
 }
 _PATHS = ("path", "dir", "base_dir", "path_resolved", "cwd", "artifact")
-_SKILL = {
+_SKILL: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string"},
@@ -35,6 +35,17 @@ _SKILL = {
         "scope": {"type": "string"},
     },
     "required": ["name", "description", "uri", "scope"],
+}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_FOUND = {
+    **_SKILL,
+    "properties": {
+        **_SKILL["properties"],
+        "score": {"type": "number"},
+        "reason": {"type": "string"},
+        "why": _TEXTS,
+        "copies": _TEXTS,
+    },
 }
 _LIST = Tool(
     "skill_list",
@@ -63,9 +74,12 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
             "query": {"type": "string"},
             "count": {"type": "integer"},
             "truncated": {"type": "boolean"},
-            "results": {"type": "array", "items": _SKILL},
+            "confidence": {"type": "number"},
+            "weak": {"type": "boolean"},
+            "notes": _TEXTS,
+            "results": {"type": "array", "items": _FOUND},
         },
-        "required": ["query", "count", "truncated", "results"],
+        "required": ["query", "count", "truncated", "confidence", "weak", "notes", "results"],
     },
 }
 
@@ -148,10 +162,16 @@ def call_tool(
 
 
 def _hits(skills: PublishedSkills, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return search results as rows of a listing with score and reason."""
-    by_path = {skill.path: skill for skill in skills.visible}
+    """Return search results as rows of a listing with score and reason; copies are told by their addresses."""
+    by_path = skills.visible_by_path
     return [
-        {**_row(skills, by_path[path]), "score": hit["score"], "reason": hit["reason"]}
+        {
+            **_row(skills, by_path[path]),
+            "score": hit["score"],
+            "reason": hit["reason"],
+            "why": hit["why"],
+            "copies": [skills.uri_of(by_path[copy]) for copy in hit["copies"] if copy in by_path],
+        }
         for hit in results
         if (path := hit["skill"]["path"]) in by_path
     ]

@@ -1,0 +1,119 @@
+"""The token for a team server, and the newest revision that was seen there: an older catalog is never taken.
+
+A token goes to servers that the user named: typed for `add` or `publish`, or in `SKILLSHELF_SERVER`. A lock or a
+wish of a project names none.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from skillshelf.core.environment import Environment, user_state_folder
+from skillshelf.core.http_client import HttpAnswer, bearer_token, origin_of
+from skillshelf.core.limits import SERVERS_BYTES
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.state_file import Document, StateFile
+from skillshelf.errors import SourceRefused
+
+__all__ = [
+    "MIN_REVISION_HEADER",
+    "REVISION_HEADER",
+    "SERVERS_VERSION",
+    "TENANT_HEADER",
+    "ServerAccount",
+    "server_account",
+]
+
+REVISION_HEADER = "Skillshelf-Revision"
+MIN_REVISION_HEADER = "Skillshelf-Min-Revision"
+TENANT_HEADER = "Skillshelf-Tenant"
+SERVERS_VERSION = 1
+_SERVER_VARIABLE = "SKILLSHELF_SERVER"
+_SERVERS = "servers.json"
+_TENANT_CHARS = 64
+
+
+class ServerAccount(NamedTuple):
+    """A token with the origin that it is for, and where the newest revisions are remembered."""
+
+    token: str
+    origin: str
+    environment: Environment
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of every request: the token, and the newest revision that was seen with it."""
+        known = [rev for key, rev in _known(self.environment).items() if key.partition(" ")[0] == self.origin]
+        # With several tenants the token decides which one answers, and the answer says it.
+        demand = {MIN_REVISION_HEADER: str(known[0])} if len(known) == 1 else {}
+        return {"Authorization": f"Bearer {self.token}", **demand}
+
+    def check(self, answer: HttpAnswer) -> HttpAnswer:
+        """Return an answer that is not older than what was seen before, and remember its revision."""
+        given, tenant = answer.headers.get(REVISION_HEADER.lower(), ""), answer.headers.get(TENANT_HEADER.lower(), "")
+        if not _is_number(given) or len(tenant) > _TENANT_CHARS or not tenant.isascii() or " " in tenant:
+            return answer
+        key, rev = f"{self.origin} {tenant}", int(given)
+        newest = _known(self.environment).get(key, 0)
+        if rev < newest:
+            raise SourceRefused(
+                "older-revision",
+                f"{self.origin} answers with revision {rev} of its catalog, and {newest} was seen before "
+                f"(if the server was set back on purpose, remove its line from {_path(self.environment)})",
+            )
+        if rev > newest or not newest:
+            _remember(self.environment, key, rev)
+        return answer
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 18
+
+
+def server_account(
+    url: str, environment: Environment, *, token_file: str | None = None, typed: bool = False
+) -> ServerAccount | None:
+    """Return the account for a server; None if there is no token, or the user did not name this server."""
+    if token_file is None and not environment.env.get("SKILLSHELF_TOKEN"):
+        return None
+    origin = origin_of(url).text
+    named = environment.env.get(_SERVER_VARIABLE)
+    before = {key.partition(" ")[0] for key in _known(environment)}
+    is_named = typed or (named and origin_of(named).text == origin) or origin in before
+    return ServerAccount(bearer_token(token_file, environment.env), origin, environment) if is_named else None
+
+
+# Revisions ----------------------------------------------------------------------------------------
+
+
+def _path(environment: Environment) -> str | None:
+    folder = user_state_folder(environment)
+    return f"{folder}/{_SERVERS}" if folder is not None else None
+
+
+def _file(environment: Environment) -> StateFile | None:
+    path = _path(environment)
+    what = "the revisions of team servers"
+    return StateFile(path, SERVERS_VERSION, SERVERS_BYTES, what, f"remove {path}") if path is not None else None
+
+
+def _revisions(document: Mapping[str, Any] | None) -> dict[str, int]:
+    found = (document or {}).get("servers", {})
+    return {key: rev for key, rev in found.items() if type(rev) is int} if isinstance(found, dict) else {}
+
+
+def _known(environment: Environment) -> dict[str, int]:
+    """Return the newest revision that was seen of each server and tenant."""
+    file = _file(environment)
+    return _revisions(file.read()) if file is not None else {}
+
+
+def _remember(environment: Environment, key: str, rev: int) -> None:
+    file = _file(environment)
+    if file is None:
+        return
+
+    def change(document: Document) -> Document:
+        known = _revisions(document)
+        return {"version": SERVERS_VERSION, "servers": {**known, key: max(rev, known.get(key, 0))}}
+
+    file.change(change)

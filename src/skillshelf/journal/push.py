@@ -1,0 +1,303 @@
+"""Send a journal to a team server: the lines that it does not have yet, exactly as they are, or reduced.
+
+The server says up to which line it has the journal; nothing about that is kept here. So a push that was stopped at
+any moment goes on where it was, and one that is repeated sends nothing.
+"""
+
+import gzip
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from skillshelf.core import files
+from skillshelf.core.disk_writes import replace_file
+from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest, require_found
+from skillshelf.core.limits import (
+    JOURNAL_BATCH_BYTES,
+    JOURNAL_BATCH_LINES,
+    JOURNAL_LINE_BYTES,
+    JOURNAL_PUSH_TRIES,
+    REQUEST_BYTES,
+)
+from skillshelf.core.records import NamedTuple
+from skillshelf.errors import SourceRefused, SourceUnreachable
+from skillshelf.journal.file import exact_lines
+from skillshelf.journal.format import digest_of
+from skillshelf.journal.parts import base_of
+from skillshelf.journal.sent_lines import Content, SentLine, broken_link, reduced_line, sent_line
+
+__all__ = ["STREAM_FILE", "JournalPush", "JournalServer", "StreamState", "machine_id", "push_journal", "stream_of"]
+
+STREAM_FILE: Final = ".stream"
+"""What the name of the file beside a journal ends with that keeps the id of its stream."""
+
+_PATH = "/api/v1/journal"
+_STREAM_DIGITS = 32
+_ANSWER_BYTES = 64 * 1024
+_AWAY = frozenset({429, 502, 503, 504})
+_FIRST_PAUSE = 0.5
+_VERSION = 1
+
+
+class JournalPush(NamedTuple):
+    """What a push did: the last line that the server has with all before it, and how many were new to it.
+
+    `problem` is why the rest was not sent: the journal was changed, or does not fit to what the server has.
+    """
+
+    stream: str
+    acknowledged: int | None
+    stored: int
+    problem: str | None = None
+    content: Content = "full"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {name: getattr(self, name) for name in ("stream", "acknowledged", "stored", "problem")}
+
+
+class StreamState(NamedTuple):
+    """What a server has of a journal: the `seq` and the `sum` of its last line; and how it wants the next ones."""
+
+    acknowledged: int | None
+    head: str | None
+    content: Content
+
+
+# The server ---------------------------------------------------------------------------------------
+
+
+class JournalServer:
+    """A team server that takes journals; a request to one that is away is repeated, until `deadline`."""
+
+    def __init__(
+        self,
+        url: str,
+        client: HttpClient,
+        token: str,
+        *,
+        tries: int = JOURNAL_PUSH_TRIES,
+        deadline: float | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.query or parts.fragment:
+            raise SourceRefused("url", "the address of a server has no query")
+        self._base = url.rstrip("/").removesuffix(_PATH) + _PATH
+        self._client = client
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        self._tries, self._deadline, self._pause = tries, deadline, pause
+
+    def state(self, stream: str) -> StreamState:
+        """Return what the server has of a stream."""
+        answer = self._asked(HttpRequest(f"{self._base}/streams/{stream}", _ANSWER_BYTES, headers=self._headers))
+        found = _object_in(require_found(answer))
+        head = found.get("head")
+        return StreamState(
+            _place(found.get("acknowledged")),
+            head if isinstance(head, str) else None,
+            "digest" if found.get("content") == "digest" else "full",
+        )
+
+    def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, str | None]:
+        """Send a compressed batch; return the last line that the server has now, and its complaint if it has one."""
+        headers = {**self._headers, "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
+        query = urlencode({"stream": stream, **({"machine": machine} if machine else {})})
+        answer = self._asked(HttpRequest(f"{self._base}?{query}", _ANSWER_BYTES, "POST", headers, body))
+        if answer.status not in (200, 409, 422):
+            require_found(answer)
+        found = _object_in(answer)
+        error = found.get("error")
+        if answer.status == 200 and error is None:
+            return _place(found.get("acknowledged")), None
+        message = str(error.get("message"))[:500] if isinstance(error, Mapping) else "no reason given"
+        return _place(found.get("acknowledged")), f"the server refuses these lines: {message}"
+
+    def _asked(self, request: HttpRequest) -> HttpAnswer:
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise SourceUnreachable("it takes too long; the next push goes on where this one ended")
+        seconds = _FIRST_PAUSE
+        for left in reversed(range(self._tries)):
+            try:
+                answer = self._client.send(request)
+                if answer.status not in _AWAY:
+                    return answer
+                problem = SourceUnreachable(f"{self._client.named.text} answers with status {answer.status}")
+            except SourceUnreachable as error:
+                problem = error
+            if not left or (self._deadline is not None and time.monotonic() + seconds > self._deadline):
+                break
+            self._pause(seconds)
+            seconds *= 2
+        raise problem
+
+
+def _object_in(answer: HttpAnswer) -> Mapping[str, Any]:
+    try:
+        found = json.loads(answer.data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise SourceUnreachable(f"the server does not answer as a team server does (status {answer.status})")
+    return found
+
+
+def _place(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+# The journal --------------------------------------------------------------------------------------
+
+
+def machine_id() -> str:
+    """Return a name for this machine that tells nothing about it and stays the same; empty if it has no id."""
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        try:
+            data = files.read_file(path, limit=256, links="follow")
+        except OSError:
+            continue
+        if data and data.strip():
+            return digest_of(b"skillshelf journal\0" + data.strip())[:16]
+    return ""
+
+
+def stream_of(path: str, first: SentLine, *, keep: bool = True) -> str:
+    """Return the id of a journal's stream, and `keep` it in a file beside the journal.
+
+    It is made from the first line, so a copy of a journal has the same id: if both go on, the server sees a fork. Once
+    rotation has removed the first line, the kept one counts.
+    """
+    beside = base_of(files.real_path(path)) + STREAM_FILE
+    made = first.sum[:_STREAM_DIGITS]
+    kept = _kept_stream(beside)
+    if kept is not None and (first.seq > 0 or kept == made):
+        return kept
+    if not keep:
+        return made
+    try:
+        replace_file(beside, json.dumps({"version": _VERSION, "stream": made}).encode() + b"\n")
+    except OSError:
+        # In a folder that cannot be written the first line alone counts.
+        return made
+    return made
+
+
+def _kept_stream(path: str) -> str | None:
+    try:
+        data = files.read_file(path, limit=1024, links="never")
+        found = json.loads(data or b"")
+    except (OSError, ValueError, RecursionError):
+        return None
+    stream = found.get("stream") if isinstance(found, dict) else None
+    return stream if isinstance(stream, str) and re.fullmatch("[0-9a-f]{16,64}", stream) else None
+
+
+def push_journal(
+    path: str,
+    server: JournalServer,
+    *,
+    content: Content = "full",
+    machine: str = "",
+    batch_lines: int = JOURNAL_BATCH_LINES,
+) -> JournalPush:
+    """Send the lines of a journal that a server does not have; raise OSError if it cannot be read.
+
+    Lines are sent up to the first that was changed. The server's wish for reduced lines counts before the first one
+    is sent.
+    """
+    lines = exact_lines(path)
+    opening = next(lines, b"")
+    first = sent_line(opening) if opening else "it is longer than JOURNAL_LINE_BYTES" if opening is None else None
+    if first is None:
+        return JournalPush("", None, 0, None, content)
+    if isinstance(first, str):
+        return JournalPush("", None, 0, f"line 1: {first}", content)
+    push = _Push(server, stream_of(path, first), machine, content, batch_lines)
+    return push.run(first, chain([opening], lines))
+
+
+class _Push:
+    """One journal on its way to a server."""
+
+    def __init__(self, server: JournalServer, stream: str, machine: str, content: Content, batch_lines: int) -> None:
+        self._server = server
+        self._batch_lines = batch_lines
+        self._stream = stream
+        self._machine = machine
+        state = server.state(stream)
+        self._head = state.head
+        self._content: Content = "digest" if "digest" in (content, state.content) else "full"
+        self._acknowledged = state.acknowledged
+        self._began = state.acknowledged
+
+    def run(self, first: SentLine, lines: Iterator[bytes | None]) -> JournalPush:
+        """Send all lines that the server does not have."""
+        before = self._known(first, lines)
+        if isinstance(before, str):
+            return self._done(first, before)
+        batch: list[bytes] = []
+        size, problem = 0, None
+        for line in _checked(lines, before, before.seq - first.seq + 1 if before else 0):
+            if isinstance(line, str):
+                problem = line
+                break
+            sent = line.data if self._content == "full" else reduced_line(line.data, line.record)
+            if batch and (len(batch) >= self._batch_lines or size + len(sent) >= JOURNAL_BATCH_BYTES // 4):
+                if refused := self._send(batch):
+                    return self._done(first, refused)
+                batch, size = [], 0
+            batch.append(sent)
+            size += len(sent) + 1
+        refused = self._send(batch) if batch else None
+        return self._done(first, refused or problem)
+
+    def _known(self, first: SentLine, lines: Iterator[bytes | None]) -> SentLine | str | None:
+        """Pass the lines that the server has; return the last of them, or why it is not that of the server."""
+        acknowledged = self._acknowledged
+        if acknowledged is None or first.seq == acknowledged + 1:
+            return None
+        if first.seq > acknowledged:
+            return (
+                f"the server has lines up to seq {acknowledged}, and this journal begins with {first.seq}: those "
+                "between were removed before they were sent"
+            )
+        skipped = acknowledged - first.seq
+        data = next(islice(lines, skipped, None), b"")
+        if data == b"":
+            return f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
+        line = sent_line(data) if data is not None else "too long"
+        if isinstance(line, str) or line.seq != acknowledged or line.sum != self._head:
+            return f"line {skipped + 1} is not the line with seq {acknowledged} that the server has: it was changed"
+        return line
+
+    def _send(self, batch: list[bytes]) -> str | None:
+        """Send a batch, in halves if it is too large compressed; return the complaint of the server."""
+        body = gzip.compress(b"".join(line + b"\n" for line in batch), 5, mtime=0)
+        if len(body) > REQUEST_BYTES and len(batch) > 1:
+            middle = len(batch) // 2
+            return self._send(batch[:middle]) or self._send(batch[middle:])
+        acknowledged, refused = self._server.send(self._stream, self._machine, body)
+        if acknowledged is not None:
+            self._acknowledged = max(acknowledged, self._acknowledged or 0)
+        return refused
+
+    def _done(self, first: SentLine, problem: str | None) -> JournalPush:
+        begin = first.seq - 1 if self._began is None else self._began
+        stored = 0 if self._acknowledged is None else self._acknowledged - begin
+        return JournalPush(self._stream, self._acknowledged, stored, problem, self._content)
+
+
+def _checked(lines: Iterator[bytes | None], before: SentLine | None, number: int) -> Iterator[SentLine | str]:
+    """Yield the lines that follow each other; the problem of the first that does not is the last that is yielded."""
+    for place, data in enumerate(lines, number + 1):
+        line = sent_line(data) if data is not None else f"longer than JOURNAL_LINE_BYTES ({JOURNAL_LINE_BYTES:,})"
+        if isinstance(line, str) or (before and broken_link(line, before.seq, before.digest)):
+            why = line if isinstance(line, str) else f"it does not follow seq {before.seq if before else 0}"
+            yield f"line {place}: {why} (run `skillshelf log verify`)"
+            return
+        yield line
+        before = line

@@ -1,0 +1,1 @@
+"""The server of a team: people, a database, and the skills that they share."""

@@ -1,0 +1,352 @@
+"""The routes about skills: listings, one skill, search, and the index for other programs."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from skillshelf import __version__
+from skillshelf.catalog.load import SKILL_FILE
+from skillshelf.core.digests import sha256
+from skillshelf.core.json_types import (
+    TeamCallerForm,
+    TeamSearchForm,
+    TeamSkillDetailForm,
+    TeamSkillForm,
+    TeamSkillsForm,
+)
+from skillshelf.core.limits import KNOWN_SECONDS, TEAM_PAGE
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, fold
+from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
+from skillshelf.install.pack import skill_files, zip_of
+from skillshelf.install.publish import checked_fields
+from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA
+from skillshelf.servers.mcp.skill_entries import InvalidCursor, OmittedSkill, cursor_after, cursor_key, skills_after
+from skillshelf.servers.mcp.skills import PublishedSkills
+from skillshelf.servers.team.catalogs import key_of
+from skillshelf.servers.team.release_routes import at_least, with_rev
+from skillshelf.servers.team.releases import PUBLISHED, ServedRelease
+from skillshelf.servers.team.routes import (
+    ANY_TOKEN,
+    Parameter,
+    TeamAnswer,
+    TeamRequest,
+    TeamRoute,
+    json_answer,
+    openapi_document,
+)
+from skillshelf.servers.team.values import READ, Caller
+
+__all__ = ["openapi_route", "skill_routes"]
+
+STALE_HEADER = "skillshelf-stale"
+"""The header of an answer that was made without the database."""
+
+_LISTING = "api skills"
+_DESCRIPTION_CHARS = 1024
+_ABOVE = INDEX_PATH.rpartition("/")[0]
+
+
+def _shown(skills: PublishedSkills, skill: CatalogSkill) -> TeamSkillForm:
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "uri": skills.uri_of(skill),
+        "scope": skill.scope,
+        "tree": skill.tree,
+    }
+
+
+def _count(request: TeamRequest, name: str, default: int | None, most: int) -> int | None:
+    given = request.query.get(name)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdecimal() and 0 < len(given) < 9 and int(given)):
+        raise ConfigurationError(f"{name} takes a whole number of at least 1")
+    return min(int(given), most)
+
+
+def _of_revision(run: Callable[[TeamRequest], TeamAnswer]) -> Callable[[TeamRequest], TeamAnswer]:
+    """Return a route whose answers are of a revision: at least the one that the request demands, and it says which.
+
+    Without the database they are of the last one that this server saw, with a mark.
+    """
+
+    def answered(request: TeamRequest) -> TeamAnswer:
+        published = request.services.published
+        if published is None:
+            return run(request)
+        shelf = published.shelf_of(request.caller.tenant)
+        shelf.require_rev(at_least(request))
+        rev = shelf.state.rev
+        answer = with_rev(run(request), rev, request.caller.tenant)
+        return answer if shelf.away is None else answer._replace(headers=(*answer.headers, (STALE_HEADER, "true")))
+
+    return answered
+
+
+def list_skills(request: TeamRequest) -> TeamAnswer:
+    """Give a page of the skills that the caller may read."""
+    skills = request.services.catalogs.of(request.caller)
+    visible = skills.visible
+    try:
+        after = cursor_key(_LISTING, request.query.get("after"), length=2)
+    except InvalidCursor as error:
+        raise ConfigurationError(str(error)) from None
+    rest = skills_after(visible, after)
+    page = rest[: _count(request, "limit", TEAM_PAGE, TEAM_PAGE)]
+    more = cursor_after(_LISTING, page[-1].name, page[-1].id) if len(rest) > len(page) else None
+    found: TeamSkillsForm = {
+        "count": len(visible),
+        "skills": [_shown(skills, skill) for skill in page],
+        "next": more,
+    }
+    return json_answer(found)
+
+
+def _named(skills: PublishedSkills, name: str) -> CatalogSkill:
+    """Return the visible skill of a name; raise `SkillNotFound` also for one that the caller may not read."""
+    found = next((skill for skill in skills.visible if skill.name == name), None)
+    if found is None:
+        raise SkillNotFound(cut(name, 100))
+    return found
+
+
+def show_skill(request: TeamRequest) -> TeamAnswer:
+    """Give a skill with its text and the digests of its files."""
+    skills = request.services.catalogs.of(request.caller)
+    skill = _named(skills, request.parts["name"])
+    entry = next(iter(skills.entries(skill)))
+    if isinstance(entry, OmittedSkill):
+        raise SkillError(f"{skill.name} is not published: {entry.reason}")
+    client = skills.sessions.start(_client(request), subject=request.caller.subject, per_request=True)
+    try:
+        text = client.read(skills.uri_of(skill), skill.path).content
+    finally:
+        client.end()
+    above = skills.uri_of(skill).removesuffix(SKILL_FILE)
+    found: TeamSkillDetailForm = {
+        **_shown(skills, skill),
+        "frontmatter": dict(entry.frontmatter),
+        "text": text,
+        "files": [
+            {
+                "uri": file["uri"],
+                "path": file["uri"].removeprefix(above),
+                "size": file["size"],
+                "digest": file["digest"],
+            }
+            for file in entry.resources
+        ],
+    }
+    return json_answer(found)
+
+
+def _client(request: TeamRequest) -> str:
+    return cut(fold(request.headers.get("user-agent", "api")), 200)
+
+
+def search_skills(request: TeamRequest) -> TeamAnswer:
+    """Give the skills that fit a query, best first."""
+    query = request.query.get("q", "")
+    if not query.strip():
+        raise ConfigurationError("q takes the text to search for")
+    skills = request.services.catalogs.of(request.caller)
+    is_served = bool(skills.visible)
+    report = skills.shelf.search(
+        query,
+        limit=_count(request, "limit", None, skills.shelf.settings.max_limit),
+        model=True,
+        keep=lambda skill: is_served and skills.is_visible(skill),
+    )
+    request.services.metrics.add("skillshelf_searches_total")
+    found: TeamSearchForm = {
+        "query": report.query,
+        "count": report.count,
+        "truncated": report.truncated,
+        "confidence": report.confidence,
+        "weak": report.weak,
+        "notes": [*report.notes, *_away(request)],
+        "results": [
+            {
+                **_shown(skills, result.skill),
+                "score": result.score,
+                "reason": result.reason,
+                "why": [*result.why],
+            }
+            for result in report.results
+        ],
+    }
+    return json_answer(found)
+
+
+def _away(request: TeamRequest) -> Iterator[str]:
+    """Yield what a person should know while the database does not answer."""
+    published = request.services.published
+    shelf = published.shelf_of(request.caller.tenant) if published is not None else None
+    if shelf is not None and shelf.away is not None:
+        yield f"the database does not answer; these are the skills of revision {shelf.state.rev}"
+
+
+def show_caller(request: TeamRequest) -> TeamAnswer:
+    """Give who the token belongs to."""
+    caller = request.caller
+    found: TeamCallerForm = {
+        "subject": caller.subject,
+        "tenant": caller.tenant,
+        "scopes": sorted(caller.scopes),
+    }
+    return json_answer(found)
+
+
+# The index for other programs ---------------------------------------------------------------------
+
+
+class _Artifact(NamedTuple):
+    entry: Mapping[str, Any]
+    skill: CatalogSkill
+
+
+class SiteIndex:
+    """The index of a catalog, which is made again when the catalog changes, and after a minute."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[Any, tuple[Any, float, dict[str, _Artifact]]] = {}
+
+    def artifacts(self, caller: Caller, skills: PublishedSkills) -> dict[str, _Artifact]:
+        """Return the entries of the skills that a caller may read, by name."""
+        key, visible = key_of(caller), skills.visible
+        with self._lock:
+            kept = self._made.get(key)
+            if kept is not None and kept[0] is visible and time.monotonic() - kept[1] < KNOWN_SECONDS:
+                return kept[2]
+        own = (skill for skill in visible if skill.source != PUBLISHED)
+        found = {artifact.skill.name: artifact for artifact in map(_artifact, own) if artifact is not None}
+        with self._lock:
+            if len(self._made) > 2 * len(found) + 64:
+                self._made.clear()
+            self._made[key] = visible, time.monotonic(), found
+        return found
+
+
+def _packed(skill: CatalogSkill) -> tuple[bytes, Mapping[str, Any], bool]:
+    contents, _ = skill_files(skill.real_dir)
+    fields = checked_fields(contents)
+    is_page = set(contents) == {SKILL_FILE} and type(contents[SKILL_FILE]) is bytes
+    return (contents[SKILL_FILE] if is_page else zip_of(contents)), fields, is_page
+
+
+def _artifact(skill: CatalogSkill) -> _Artifact | None:
+    """Return the entry of a skill, or None for one that cannot be installed elsewhere."""
+    try:
+        data, fields, is_page = _packed(skill)
+    except (SkillError, OSError):
+        return None
+    digest, name = sha256(data).hexdigest(), fields["name"]
+    if name != skill.name:
+        return None
+    entry = {
+        "name": name,
+        "type": "skill-md" if is_page else "archive",
+        "description": cut(fold(fields["description"]), _DESCRIPTION_CHARS),
+        "url": f"{name}/{digest[:16]}/{SKILL_FILE if is_page else f'{name}.zip'}",
+        "digest": f"sha256:{digest}",
+    }
+    return _Artifact(entry, skill)
+
+
+def _release_entry(release: ServedRelease) -> Mapping[str, Any]:
+    """Return the entry of a release; its artifact is not read for that."""
+    name = release.name
+    return {
+        "name": name,
+        "type": "archive",
+        "description": cut(fold(release.description), _DESCRIPTION_CHARS),
+        "url": f"{name}/{release.artifact.removeprefix('sha256:')[:16]}/{name}.zip",
+        "digest": release.artifact,
+    }
+
+
+def _index_routes() -> Iterator[TeamRoute]:
+    index = SiteIndex()
+
+    def show_index(request: TeamRequest) -> TeamAnswer:
+        releases = request.services.releases
+        rev, served = releases.served(request.caller, at_least=at_least(request)) if releases else (0, [])
+        found = {one.name: _release_entry(one) for one in served}
+        own = index.artifacts(request.caller, request.services.catalogs.of(request.caller))
+        found = {**{name: one.entry for name, one in own.items()}, **found}
+        answer = json_answer({"$schema": INDEX_SCHEMA, "skills": [found[name] for name in sorted(found)]})
+        return with_rev(answer, rev, request.caller.tenant)
+
+    def show_artifact(request: TeamRequest) -> TeamAnswer:
+        name, digest = request.parts["name"], request.parts["digest"]
+        releases = request.services.releases
+        if releases is not None and (data := releases.artifact_with(request.caller, name, digest)) is not None:
+            return TeamAnswer(data, media_type="application/zip")
+        skill = _named(request.services.catalogs.of(request.caller), name)
+        if skill.source == PUBLISHED:
+            raise SkillNotFound(skill.name)
+        data, _, is_page = _packed(skill)
+        if not sha256(data).hexdigest().startswith(digest) or len(digest) != 16:
+            raise SkillNotFound(skill.name)
+        return TeamAnswer(data, media_type="text/markdown; charset=utf-8" if is_page else "application/zip")
+
+    yield TeamRoute("GET", INDEX_PATH, READ, "list the skills for other programs", show_index)
+    yield TeamRoute(
+        "GET", _ABOVE + "/{name}/{digest}/{file}", READ, "give a skill as its index promises", show_artifact
+    )
+
+
+def skill_routes() -> list[TeamRoute]:
+    """Return the routes about skills."""
+    return [
+        TeamRoute("GET", "/api/v1/me", ANY_TOKEN, "show who the token belongs to", show_caller, gives=TeamCallerForm),
+        TeamRoute(
+            "GET",
+            "/api/v1/skills",
+            READ,
+            "list the skills by name",
+            _of_revision(list_skills),
+            parameters=(
+                Parameter("limit", f"entries of a page, at most {TEAM_PAGE}", kind="integer"),
+                Parameter("after", "`next` of the page before"),
+            ),
+            gives=TeamSkillsForm,
+        ),
+        TeamRoute(
+            "GET",
+            "/api/v1/skills/{name}",
+            READ,
+            "show a skill with its text and its files",
+            _of_revision(show_skill),
+            parameters=(Parameter("name", "the name of the skill", "path"),),
+            gives=TeamSkillDetailForm,
+        ),
+        TeamRoute(
+            "GET",
+            "/api/v1/search",
+            READ,
+            "find the skills that fit a query",
+            _of_revision(search_skills),
+            parameters=(
+                Parameter("q", "the query, in plain words", required=True),
+                Parameter("limit", "the number of results", kind="integer"),
+            ),
+            gives=TeamSearchForm,
+        ),
+        *_index_routes(),
+    ]
+
+
+def openapi_route(routes: list[TeamRoute]) -> TeamRoute:
+    """Return the route of the OpenAPI document, which describes itself too."""
+
+    def show_document(request: TeamRequest) -> TeamAnswer:
+        return json_answer(openapi_document([*routes, route], __version__))
+
+    route = TeamRoute("GET", "/api/v1/openapi.json", ANY_TOKEN, "describe this API", show_document)
+    return route

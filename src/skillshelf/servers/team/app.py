@@ -1,0 +1,285 @@
+"""The application of the team server: check who sends a request before its body is read, then serve its route."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qsl
+
+import anyio
+import anyio.to_thread
+
+from skillshelf.core.console import note
+from skillshelf.core.http_client import is_loopback_name
+from skillshelf.core.limits import TEAM_THREADS
+from skillshelf.core.text import cut, fold
+from skillshelf.errors import SkillError, kind_of
+from skillshelf.servers.mcp.http import PATH, App, Message, Receive, Scope, Send, header_in
+from skillshelf.servers.mcp.request_line import RequestRefused
+from skillshelf.servers.team.mcp_endpoint import CALLER, McpEndpoint
+from skillshelf.servers.team.probes import METADATA_PATH, cookie_in, login_page
+from skillshelf.servers.team.routes import (
+    ANY_TOKEN,
+    METRICS_ACCESS,
+    PUBLIC,
+    RouteTable,
+    TeamAnswer,
+    TeamRequest,
+    TeamRoute,
+    json_answer,
+)
+from skillshelf.servers.team.services import TeamServices
+from skillshelf.servers.team.values import (
+    METRICS_READ,
+    Caller,
+    DatabaseAway,
+    NotAuthenticated,
+    status_of,
+)
+
+__all__ = ["ObservedApp", "TeamApp"]
+
+_ROUTE = "skillshelf.route"
+_PARTS = "skillshelf.parts"
+_QUERY_CHARS = 16 * 1024
+_AUTH_THREADS = 8
+
+
+class TeamApp:
+    """Serves the routes of a table. `authorize` must have seen a request before it is served."""
+
+    def __init__(self, services: TeamServices, table: RouteTable, mcp: McpEndpoint) -> None:
+        self._services = services
+        self._table = table
+        self._mcp = mcp
+        self._limiter = anyio.CapacityLimiter(TEAM_THREADS)
+        self._auth_limiter = anyio.CapacityLimiter(_AUTH_THREADS)
+
+    # Who may -----------------------------------------------------------------------------------------
+
+    async def authorize(self, scope: Scope) -> int:
+        """Find the route and the caller of a request; return how many bytes its body may have.
+
+        Raise `RequestRefused` for a request without the token or the scope that the route needs.
+        """
+        route, parts, others = self._table.find(scope["method"], scope["path"])
+        scope[_ROUTE], scope[_PARTS] = route, parts
+        if route is not None and route.access == PUBLIC:
+            return route.body_bytes
+        if route is not None and route.access == METRICS_ACCESS and _is_from_here(scope):
+            return route.body_bytes
+        scope[CALLER] = caller = await self._caller(scope, route)
+        if route is None:
+            if others:
+                raise RequestRefused(405, "this address does not take this method", {"allow": ", ".join(others)})
+            raise RequestRefused(404, "there is nothing at this address", {"cache-control": "no-store"})
+        self._require_scope(scope, route, caller)
+        return route.body_bytes
+
+    async def _caller(self, scope: Scope, route: TeamRoute | None) -> Caller:
+        token = _token_in(scope)
+        if token is None:
+            raise self._refused(scope, route, "a token is needed", is_wrong=False)
+        people = self._services.authenticator
+        if (known := people.known(token)) is not None:
+            return known
+        try:
+            return await anyio.to_thread.run_sync(people.authenticate, token, limiter=self._auth_limiter)
+        except NotAuthenticated as error:
+            raise self._refused(scope, route, str(error), is_wrong=True) from None
+        except DatabaseAway:
+            raise RequestRefused(503, "the database does not answer, and this token is not known") from None
+
+    def _refused(self, scope: Scope, route: TeamRoute | None, reason: str, *, is_wrong: bool) -> RequestRefused:
+        self._services.metrics.add("skillshelf_refused_tokens_total")
+        challenge = f'Bearer resource_metadata="{_base_of(scope)}{METADATA_PATH}{PATH}"'
+        headers = {"www-authenticate": challenge + (', error="invalid_token"' if is_wrong else "")}
+        if route is not None and route.is_page and "text/html" in (header_in(scope, "accept") or ""):
+            page = login_page("Your login has ended." if is_wrong else "")
+            headers |= {**dict(page.headers), "content-type": page.media_type}
+            reason = page.body.decode()
+        return RequestRefused(401, reason, headers)
+
+    def _require_scope(self, scope: Scope, route: TeamRoute, caller: Caller) -> None:
+        needed = (METRICS_READ,) if route.access == METRICS_ACCESS else route.scopes
+        if route.access == ANY_TOKEN or any(caller.may(one) for one in needed):
+            return
+        challenge = (
+            f'Bearer error="insufficient_scope", scope="{needed[0]}", '
+            f'resource_metadata="{_base_of(scope)}{METADATA_PATH}{PATH}"'
+        )
+        raise RequestRefused(403, f"the token has no scope {' or '.join(needed)}", {"www-authenticate": challenge})
+
+    # Serving -----------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request that was authorized, or the lifespan of the web server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        route: TeamRoute | None = scope.get(_ROUTE)
+        app = self._mcp if scope["path"] == PATH else route.app if route is not None else None
+        if app is not None:
+            await app(scope, receive, send)
+        elif route is not None:
+            answer = await self._answer(route, scope, receive)
+            await _send(send, answer, with_body=scope["method"] != "HEAD")
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with anyio.create_task_group() as group:
+            await group.start(self._mcp.run)
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            group.cancel_scope.cancel()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, route: TeamRoute, scope: Scope, receive: Receive) -> TeamAnswer:
+        assert route.run is not None
+        request = TeamRequest(
+            self._services,
+            scope["method"],
+            scope["path"],
+            scope[_PARTS],
+            _query_of(scope),
+            {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]},
+            (await receive()).get("body", b""),
+            scope.get(CALLER),
+            _base_of(scope),
+        )
+        return await anyio.to_thread.run_sync(_answered, route.run, request, limiter=self._limiter)
+
+
+def _answered(run: Callable[[TeamRequest], TeamAnswer], request: TeamRequest) -> TeamAnswer:
+    """Return the answer of a route, or the error that it raises."""
+    try:
+        return run(request)
+    except DatabaseAway:
+        return _error(503, "unavailable", "the database does not answer")
+    except SkillError as error:
+        return _error(status_of(error), kind_of(error).code, str(error))
+    except Exception as error:  # the outermost frame: a mistake of ours must not end the connection
+        note(f"{request.method} {request.path}: {type(error).__name__}: {cut(fold(str(error)), 200)}")
+        return _error(500, "failed", "an error of the server")
+
+
+def _error(status: int, code: str, message: str) -> TeamAnswer:
+    headers = {"retry_after": "1"} if status == 503 else {}
+    return json_answer({"error": {"code": code, "message": message}}, status, **headers)
+
+
+async def _send(send: Send, answer: TeamAnswer, *, with_body: bool) -> None:
+    headers = [("content-type", answer.media_type), ("content-length", str(len(answer.body))), *answer.headers]
+    if not any(name == "x-content-type-options" for name, _ in answer.headers):
+        headers.append(("x-content-type-options", "nosniff"))
+    if not any(name == "cache-control" for name, _ in answer.headers):
+        # What one caller may see is not for others behind the same proxy.
+        headers.append(("cache-control", "private, no-cache"))
+    encoded = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+    await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": answer.body if with_body else b""})
+
+
+def _query_of(scope: Scope) -> Mapping[str, str]:
+    text = scope["query_string"].decode("latin-1")
+    if len(text) > _QUERY_CHARS:
+        return {}
+    with suppress(ValueError):
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=32))
+    return {}
+
+
+def _base_of(scope: Scope) -> str:
+    """Return the address of this server as the client wrote it; a proxy that ends TLS says so in a header."""
+    is_secure = scope["scheme"] == "https" or header_in(scope, "x-forwarded-proto") == "https"
+    return f"{'https' if is_secure else 'http'}://{header_in(scope, 'host') or 'localhost'}"
+
+
+def _token_in(scope: Scope) -> str | None:
+    """Return the token of a request, or the cookie of a login where it only reads."""
+    scheme, _, token = (header_in(scope, "authorization") or "").partition(" ")
+    if token:
+        return token.strip() if scheme.lower() == "bearer" else None
+    # A page of another site could make a browser send a cookie, so it never allows a change.
+    if scope["method"] not in ("GET", "HEAD") or scope["path"] == PATH:
+        return None
+    return cookie_in(header_in(scope, "cookie") or "")
+
+
+def _is_from_here(scope: Scope) -> bool:
+    """Return True for a request of this machine; behind a proxy everybody's requests seem to be."""
+    host = (header_in(scope, "host") or "").rpartition(":")[0] or (header_in(scope, "host") or "")
+    is_passed_on = any(header_in(scope, name) is not None for name in ("x-forwarded-for", "forwarded", "via"))
+    client = scope.get("client")
+    is_local = client is not None and is_loopback_name(client[0])
+    return is_local and is_loopback_name(host.strip("[]")) and not is_passed_on
+
+
+# The access log -----------------------------------------------------------------------------------
+
+
+class ObservedApp:
+    """Counts and logs every request: one line of JSON, without its query, its headers or any token."""
+
+    def __init__(self, app: App, services: TeamServices, log: Callable[[str], None] | None) -> None:
+        self._app = app
+        self._metrics = services.metrics
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request and note its outcome."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, size, began = 0, 0, time.perf_counter()
+
+        async def observe(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            size += len(message.get("body", b""))
+            await send(message)
+
+        self._metrics.add("skillshelf_requests_running")
+        try:
+            await self._app(scope, receive, observe)
+        finally:
+            self._metrics.add("skillshelf_requests_running", -1)
+            self._note(scope, status, size, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, status: int, size: int, seconds: float) -> None:
+        route: TeamRoute | None = scope.get(_ROUTE)
+        path = route.path if route is not None else "none"
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.add("skillshelf_requests_total", route=path, method=method, status=str(status))
+        self._metrics.observe("skillshelf_request_seconds", seconds, route=path)
+        if self._log is not None:
+            self._log(json.dumps(self._line(scope, path, status, size, seconds), ensure_ascii=True) + "\n")
+
+    def _line(self, scope: Scope, route: str, status: int, size: int, seconds: float) -> dict[str, Any]:
+        caller: Caller | None = scope.get(CALLER)
+        client = scope.get("client")
+        return {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "client": client[0] if client else None,
+            "method": scope["method"],
+            "path": cut(scope["path"], 200),
+            "route": route,
+            "status": status,
+            "bytes": size,
+            "ms": round(seconds * 1000, 1),
+            "tenant": caller.tenant if caller is not None else None,
+            "subject": caller.subject if caller is not None else None,
+        }
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+
+
+def stderr_log(line: str) -> None:
+    """Write a line of the access log to standard error."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(line)
+        sys.stderr.flush()

@@ -1,0 +1,151 @@
+"""Run the `serve` command: open the database, listen, read the skills behind the first answers, stop at a signal."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.core import files
+from skillshelf.core.console import note
+from skillshelf.core.disk_writes import open_to_append
+from skillshelf.core.environment import Environment, user_data_folder
+from skillshelf.core.limits import DATABASE_ADDRESS_BYTES
+from skillshelf.errors import ConfigurationError
+from skillshelf.servers.team.database import Database, open_database
+from skillshelf.servers.team.tokens import list_tokens
+from skillshelf.servers.team.values import DEFAULT_TENANT
+from skillshelf.shelf import Shelf
+
+if TYPE_CHECKING:
+    from skillshelf.servers.team.blobs import BlobStore
+
+__all__ = ["DATABASE_VARIABLE", "database_url", "open_team_database", "require_extra", "serve"]
+
+_EXTRA = ("mcp", "anyio", "uvicorn", "starlette", "watchfiles", "jwt", "cryptography", "jinja2", "markdown_it", "nh3")
+
+DATABASE_VARIABLE = "SKILLSHELF_DATABASE"
+"""The variable with the address of the database, so that a password is not in the list of processes."""
+
+_INSTALL = "serve needs the extra server: run pip install 'skillshelf[server]'"
+
+
+def require_extra(url: str, *, to_serve: bool) -> None:
+    """Raise `ConfigurationError` if a package of the extra `server` is missing that is needed now."""
+    needed = (*(_EXTRA if to_serve else ()), *(("psycopg",) if url.startswith("postgres") else ()))
+    if not all(find_spec(package) for package in needed):
+        raise ConfigurationError(_INSTALL)
+
+
+def database_url(given: str | None, environment: Environment, *, path: str | None = None) -> str:
+    """Return the address of the database: the given one, that in a file or the environment, or one of our own."""
+    if given is not None and path is not None:
+        raise ConfigurationError("--database and --database-file name one address; give one of them")
+    if path is not None:
+        given = _address_in(path)
+    given = given or environment.env.get(DATABASE_VARIABLE)
+    if given:
+        return given
+    folder = user_data_folder(environment)
+    if folder is None:
+        raise ConfigurationError("there is no home folder for the database (name one with --database)")
+    return f"sqlite:///{folder}/team/team.sqlite"
+
+
+def _address_in(path: str) -> str:
+    try:
+        data = files.read_file(os.path.abspath(path), limit=DATABASE_ADDRESS_BYTES, links="follow")
+    except OSError as error:
+        raise ConfigurationError(f"database file {path} cannot be read: {error.strerror}") from None
+    address = (data or b"").decode("utf-8", "replace").strip()
+    if not address or not address.isprintable():
+        raise ConfigurationError(f"database file {path} does not hold one address")
+    return address
+
+
+def open_team_database(
+    given: str | None, environment: Environment, *, path: str | None = None, to_serve: bool = False
+) -> Database:
+    """Open the database of a command, or raise `ConfigurationError` or `DatabaseAway`."""
+    url = database_url(given, environment, path=path)
+    require_extra(url, to_serve=to_serve)
+    return open_database(url)
+
+
+def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
+    """Serve a team until a signal comes."""
+    database = open_team_database(values["database"], shelf.environment, path=values["database_file"], to_serve=True)
+    from skillshelf.servers.mcp.http import ServerAccess, allowed_host, bind, host_and_port
+    from skillshelf.servers.mcp.notices import library_notices
+
+    host, port = host_and_port(values["listen"] or "127.0.0.1:8000", "--listen")
+    names = frozenset(map(allowed_host, values["allow_host"]))
+    address = ServerAccess(host, port, None, names)
+    issuer = _issuer(values)
+    bound = bind(address)
+    import anyio
+
+    from skillshelf.servers.team.published_catalog import PublishedCatalogs
+    from skillshelf.servers.team.server import TeamServer
+
+    blobs, folder = _blobs(values, shelf.environment)
+    with library_notices():
+        published = PublishedCatalogs(shelf, database, blobs, folder)
+        server = TeamServer(shelf, database, issuer, values, published=published)
+        _note_at_start(database, is_local=address.is_local)
+        try:
+            anyio.run(server.run, address, bound, access_log(values["access_log"]))
+        finally:
+            server.close()
+
+
+def _blobs(values: Mapping[str, Any], environment: Environment) -> "tuple[BlobStore, str]":
+    """Return the blob store, and the folder of this machine for trees and snapshots, which can be made again."""
+    from skillshelf.servers.team.blobs import open_blobs
+
+    folder = user_data_folder(environment)
+    if folder is None:
+        raise ConfigurationError("there is no home folder for the skills of the server (name one with --home)")
+    return open_blobs(values["blobs"] or f"{folder}/team/blobs", environment), f"{folder}/team"
+
+
+def _issuer(values: Mapping[str, Any]) -> Any:
+    url, audience = values["issuer"], values["audience"]
+    if url is None and audience is None:
+        return None
+    if url is None or audience is None:
+        raise ConfigurationError("--issuer and --audience need each other")
+    from skillshelf.core.http_client import is_loopback_name, origin_of
+    from skillshelf.servers.team.identity import Issuer
+
+    origin = origin_of(url)
+    if origin.scheme != "https" and not is_loopback_name(origin.host):
+        raise ConfigurationError(f"--issuer takes an https address, not {url}")
+    return Issuer(url, audience, values["tenant_claim"] or "tenant", values["roles_claim"] or "roles")
+
+
+def _note_at_start(database: Database, *, is_local: bool) -> None:
+    if not is_local:
+        note("requests are not encrypted here; put a proxy that ends TLS in front (see docs/deploy.md)")
+    if not list_tokens(database, DEFAULT_TENANT):
+        note("nobody has a token yet; make one with `skillshelf serve token create NAME --scope skills:read`")
+
+
+def access_log(path: str | None) -> Callable[[str], None] | None:
+    """Return how a line of the access log is written: to standard error, to a file, or not at all for `none`."""
+    if path == "none":
+        return None
+    if path is None or path == "-":
+        descriptor = 2
+    else:
+        try:
+            descriptor = open_to_append(os.path.abspath(path))
+        except OSError as error:
+            raise ConfigurationError(f"the access log {path} cannot be written: {error.strerror}") from None
+
+    def write(line: str) -> None:
+        # A full disk or a closed terminal must not end requests.
+        with suppress(OSError):
+            os.write(descriptor, line.encode())
+
+    return write

@@ -1,0 +1,318 @@
+"""Find out who sends a request: by a token of this server, by a signed token of an issuer, or by a login.
+
+Answers are kept for a minute, so revocation takes effect within that. While the database or the issuer does not answer,
+those who were known stay known for ten minutes.
+"""
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import jwt
+
+from skillshelf.core.environment import Environment
+from skillshelf.core.http_client import HttpClient, is_loopback_name, origin_of, require_found
+from skillshelf.core.limits import (
+    CALLERS_KEPT,
+    ISSUER_BYTES,
+    ISSUER_KEYS,
+    ISSUER_SECONDS,
+    KEY_REFETCH_SECONDS,
+    KNOWN_AWAY_SECONDS,
+    KNOWN_SECONDS,
+    TOKEN_CHARS,
+)
+from skillshelf.core.records import NamedTuple
+from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.servers.team.database import Database
+from skillshelf.servers.team.tokens import (
+    LOGIN_PREFIX,
+    caller_with_login,
+    caller_with_token,
+    is_own_token,
+    scopes_of_member,
+    token_digest,
+)
+from skillshelf.servers.team.values import (
+    DEFAULT_TENANT,
+    READ,
+    ROLES,
+    SCOPES,
+    Caller,
+    DatabaseAway,
+    NoSuchTenant,
+    NotAuthenticated,
+    checked_slug,
+    checked_subject,
+)
+
+__all__ = ["Authenticator", "Issuer", "IssuerKeys"]
+
+ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
+"""Signatures that only the issuer can make; a shared secret, or none, is refused."""
+
+_LEEWAY_SECONDS = 5
+_RSA_BITS = 2048
+_DISCOVERY = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
+
+Clock = Callable[[], float]
+Fetch = Callable[[str], Mapping[str, Any]]
+"""Return the JSON object at an address, or raise `SkillError`."""
+
+
+class Issuer(NamedTuple):
+    """An issuer of tokens: its address, the audience that a token must have, and the claims that are read."""
+
+    url: str
+    audience: str
+    tenant_claim: str = "tenant"
+    roles_claim: str = "roles"
+
+
+class _Known(NamedTuple):
+    caller: Caller
+    since: float
+    expires: float | None
+
+
+class Authenticator:
+    """Finds the caller of a request. Its methods may be called by many threads; `clock` returns seconds."""
+
+    def __init__(
+        self,
+        database: Database,
+        keys: "IssuerKeys | None" = None,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+    ) -> None:
+        self._database = database
+        self._keys = keys
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    def known(self, token: str) -> Caller | None:
+        """Return the caller of a token that was checked within the last minute, without waiting for anything."""
+        found = self._known.get(token_digest(token))
+        return found.caller if found is not None and self._is_fresh(found, KNOWN_SECONDS) else None
+
+    def authenticate(self, token: str) -> Caller:
+        """Return the caller of a token or of the cookie of a login.
+
+        Raise `NotAuthenticated`, or `DatabaseAway` if the database or the issuer must be asked and does not answer.
+        """
+        if (caller := self.known(token)) is not None:
+            return caller
+        key = token_digest(token)
+        try:
+            found = self._look_up(token)
+        except DatabaseAway:
+            old = self._known.get(key)
+            if old is not None and self._is_fresh(old, KNOWN_AWAY_SECONDS):
+                return old.caller
+            raise
+        if found is None:
+            with self._lock:
+                self._known.pop(key, None)
+            raise NotAuthenticated("the token is not valid here, or no longer")
+        caller, expires = found
+        self._keep(key, _Known(caller, self._clock(), None if expires is None else expires / 1000))
+        return caller
+
+    def forget(self, token: str) -> None:
+        """Forget a token or cookie, so that it is looked up next time."""
+        with self._lock:
+            self._known.pop(token_digest(token), None)
+
+    def expiry(self, token: str) -> int | None:
+        """Return when a token that was checked expires, in milliseconds."""
+        found = self._known.get(token_digest(token))
+        return int(found.expires * 1000) if found is not None and found.expires is not None else None
+
+    def now_ms(self) -> int:
+        """Return the time in milliseconds, by the clock of expiry."""
+        return int(self._wall_clock() * 1000)
+
+    def _is_fresh(self, known: _Known, seconds: float) -> bool:
+        is_valid = known.expires is None or self._wall_clock() < known.expires
+        return is_valid and self._clock() - known.since < seconds
+
+    def _keep(self, key: str, known: _Known) -> None:
+        with self._lock:
+            self._known[key] = known
+            self._known.move_to_end(key)
+            while len(self._known) > CALLERS_KEPT:
+                self._known.popitem(last=False)
+
+    def _look_up(self, token: str) -> tuple[Caller, int | None] | None:
+        if len(token) > TOKEN_CHARS:
+            return None
+        if token.startswith(f"{LOGIN_PREFIX}_"):
+            return caller_with_login(self._database, token)
+        if is_own_token(token):
+            return caller_with_token(self._database, token)
+        if self._keys is None:
+            return None
+        claims = self._keys.claims(token)
+        return self._caller_with_claims(claims, self._keys.issuer) if claims is not None else None
+
+    def _caller_with_claims(self, claims: Mapping[str, Any], issuer: Issuer) -> tuple[Caller, int | None] | None:
+        """Return the caller that the claims of a token name; without scopes it has those of its role."""
+        tenant = claims.get(issuer.tenant_claim, DEFAULT_TENANT)
+        try:
+            subject = checked_subject(claims["sub"])
+            with self._database.transaction(checked_slug(tenant), readonly=True) as transaction:
+                if transaction.row("select id from tenant where id = ?", (tenant,)) is None:
+                    return None
+                scopes = _scopes_in(claims, issuer) or scopes_of_member(transaction, subject)
+        except (ConfigurationError, NoSuchTenant, TypeError):
+            return None
+        return Caller(subject, tenant, scopes, issuer.url), int(claims["exp"]) * 1000
+
+
+def _scopes_in(claims: Mapping[str, Any], issuer: Issuer) -> frozenset[str]:
+    """Return the scopes of this server in the claims of a token: those it names, and those of the roles it names."""
+    named = {*_words(claims.get("scope")), *_words(claims.get("scp"))}
+    own = {scope for scope in named if scope in SCOPES or scope.startswith(f"{READ}:")}
+    roles = (ROLES.get(role, frozenset()) for role in _words(claims.get(issuer.roles_claim)))
+    return frozenset(own).union(*roles)
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return value.split()
+    return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
+
+
+# Keys of an issuer --------------------------------------------------------------------------------
+
+
+def fetch_from(issuer: Issuer, environment: Environment) -> Fetch:
+    """Return how the documents of an issuer are fetched: bounded, and over plain HTTP only from this machine."""
+    client = HttpClient(
+        issuer.url,
+        environment,
+        allow_http=is_loopback_name(origin_of(issuer.url).host),
+        seconds=ISSUER_SECONDS,
+        limit="ISSUER_SECONDS",
+        netrc=False,
+    )
+
+    def fetch(url: str) -> Mapping[str, Any]:
+        answer = require_found(client.get(url, limit=ISSUER_BYTES, headers={"Accept": "application/json"}))
+        try:
+            found = json.loads(answer.data)
+        except (ValueError, RecursionError):
+            raise SkillError(f"{issuer.url} sends something that is not JSON") from None
+        if not isinstance(found, dict):
+            raise SkillError(f"{issuer.url} sends something that is not a JSON object")
+        return found
+
+    return fetch
+
+
+class IssuerKeys:
+    """The keys of an issuer, which are fetched when a token needs them and kept for a minute."""
+
+    def __init__(self, issuer: Issuer, fetch: Fetch, *, clock: Clock = time.monotonic) -> None:
+        self.issuer = issuer
+        self._fetch = fetch
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._fetched: float | None = None
+        self._tried: float | None = None
+
+    def claims(self, token: str) -> Mapping[str, Any] | None:
+        """Return the claims of a token that the issuer signed for this audience; None if it is not valid."""
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.PyJWTError:
+            return None
+        name, algorithm = header.get("kid"), header.get("alg")
+        if not isinstance(name, str) or algorithm not in ALGORITHMS:
+            return None
+        key = self._key(name)
+        if key is None or key.algorithm_name != algorithm:
+            return None
+        try:
+            claims: Mapping[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                audience=self.issuer.audience,
+                issuer=self.issuer.url,
+                leeway=_LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError):
+            return None
+        return claims
+
+    def _key(self, name: str) -> jwt.PyJWK | None:
+        """Return the key of a name; raise `DatabaseAway` if the issuer must be asked and does not answer."""
+        with self._lock:
+            age = None if self._fetched is None else self._clock() - self._fetched
+            if age is not None and age < KNOWN_SECONDS and (name in self._keys or not self._may_try()):
+                return self._keys.get(name)
+            if not self._may_try():
+                # It did not answer a moment ago; what was known before still counts for a while.
+                return self._kept(name, age)
+            self._tried = self._clock()
+            try:
+                self._keys = _keys_in(self._fetch(self._address()))
+            except SkillError:
+                return self._kept(name, age)
+            self._fetched = self._clock()
+            return self._keys.get(name)
+
+    def _may_try(self) -> bool:
+        """Return True unless the issuer was asked a moment ago: tokens of unknown keys must not make us ask often."""
+        return self._tried is None or self._clock() - self._tried >= KEY_REFETCH_SECONDS
+
+    def _kept(self, name: str, age: float | None) -> jwt.PyJWK | None:
+        if age is not None and age < KNOWN_AWAY_SECONDS and name in self._keys:
+            return self._keys[name]
+        if age is not None and age < KNOWN_SECONDS:
+            return None
+        raise DatabaseAway("the issuer of tokens does not answer")
+
+    def _address(self) -> str:
+        """Return the address of the keys, which the issuer's own document names."""
+        base = self.issuer.url.rstrip("/")
+        for number, path in enumerate(_DISCOVERY):
+            try:
+                document = self._fetch(base + path)
+            except SkillError:
+                if number + 1 == len(_DISCOVERY):
+                    raise
+                continue
+            address = document.get("jwks_uri")
+            if document.get("issuer") == self.issuer.url and isinstance(address, str):
+                return address
+        raise SkillError(f"{self.issuer.url} names no keys, or another issuer")
+
+
+def _keys_in(document: Mapping[str, Any]) -> Mapping[str, jwt.PyJWK]:
+    """Return the usable keys of a set by name: for signatures, asymmetric, and long enough."""
+    listed = document.get("keys")
+    found = {}
+    for value in listed[:ISSUER_KEYS] if isinstance(listed, list) else ():
+        if not isinstance(value, dict) or value.get("use", "sig") != "sig" or not isinstance(value.get("kid"), str):
+            continue
+        try:
+            key = jwt.PyJWK(value)
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+            continue
+        if key.algorithm_name in ALGORITHMS and getattr(key.key, "key_size", _RSA_BITS) >= _least_bits(value):
+            found[value["kid"]] = key
+    return found
+
+
+def _least_bits(value: Mapping[str, Any]) -> int:
+    return _RSA_BITS if value.get("kty") == "RSA" else 0

@@ -1,0 +1,135 @@
+"""Read what the journals of a team say: streams, sessions, lines, alarms, and the use of skills by day.
+
+The use comes from the counts of each day alone, never from the lines.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from skillshelf.core.limits import JOURNAL_ROWS
+from skillshelf.journal.sent_lines import is_reduced
+from skillshelf.servers.team.database import Transaction
+from skillshelf.servers.team.journal_intake import digest_of_stored
+
+__all__ = ["UsageView", "alarms", "journal_lines", "journal_sessions", "streams", "usage"]
+
+UsageView = Literal["skill", "day", "person"]
+
+_STREAM = ("stream", "machine", "subject", "origin", "content", "first_seq", "head_seq", "head_sum", "updated_ms")
+_SESSION = ("stream", "session", "subject", "client", "started_ms", "latest_ms", "ended_ms", "events")
+_ALARM = ("id", "at_ms", "stream", "kind", "detail")
+_COUNTS = ("loads", "reads", "runs", "denials")
+
+
+def _clause(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
+    """Return the conditions that have a value, and their values."""
+    wanted = {text: value for text, value in conditions.items() if value is not None}
+    return "".join(f" and {text}" for text in wanted), list(wanted.values())
+
+
+def streams(transaction: Transaction, *, subject: str | None = None, after: str | None = None) -> list[dict[str, Any]]:
+    """Return the journals by id; `kept_seq` is the first line that is still stored, None if there is none."""
+    clause, values = _clause({"subject = ?": subject, "id > ?": after})
+    rows = transaction.rows(
+        "select id, machine, subject, origin, content, first_seq, head_seq, head_sum, updated, "
+        "(select min(seq) from event where event.tenant = stream.tenant and event.stream = stream.id) "
+        f"from stream where tenant = ?{clause} order by id limit {JOURNAL_ROWS}",
+        (transaction.tenant, *values),
+    )
+    return [dict(zip((*_STREAM, "kept_seq"), row, strict=True)) for row in rows]
+
+
+def journal_sessions(
+    transaction: Transaction,
+    *,
+    subject: str | None = None,
+    client: str | None = None,
+    stream: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    limit: int = JOURNAL_ROWS,
+) -> list[dict[str, Any]]:
+    """Return sessions, the one with the latest event first; times are milliseconds."""
+    clause, values = _clause(
+        {
+            "subject = ?": subject,
+            "client = ?": client,
+            "stream = ?": stream,
+            "latest >= ?": since,
+            "started < ?": until,
+        }
+    )
+    rows = transaction.rows(
+        "select stream, session, subject, client, started, latest, ended, events from journal_session "
+        f"where tenant = ?{clause} order by latest desc, stream, session limit ?",
+        (transaction.tenant, *values, min(max(limit, 1), JOURNAL_ROWS)),
+    )
+    return [dict(zip(_SESSION, row, strict=True)) for row in rows]
+
+
+def journal_lines(
+    transaction: Transaction, stream: str, *, session: str | None = None, after: int = -1, limit: int = JOURNAL_ROWS
+) -> list[dict[str, Any]]:
+    """Return the lines of a stream after a `seq`, exactly as they were sent.
+
+    A line that was removed with a person has no text, only what the next line needs to verify.
+    """
+    most = min(max(limit, 1), JOURNAL_ROWS)
+    clause, values = _clause({"session = ?": session})
+    lines = transaction.rows(
+        f"select seq, line from event where tenant = ? and stream = ? and seq > ?{clause} order by seq limit ?",
+        (transaction.tenant, stream, after, *values, most),
+    )
+    found = [_line(seq, bytes(line)) for seq, line in lines]
+    if session is None:
+        removed = transaction.rows(
+            "select seq, sum, digest from tombstone where tenant = ? and stream = ? and seq > ? order by seq limit ?",
+            (transaction.tenant, stream, after, most),
+        )
+        found += [{"seq": seq, "line": None, "sum": total, "digest": digest} for seq, total, digest in removed]
+    return sorted(found, key=lambda line: int(line["seq"]))[:most]
+
+
+def _line(seq: int, data: bytes) -> dict[str, Any]:
+    line: dict[str, Any] = {"seq": seq, "line": data.decode("utf-8", "replace")}
+    return {**line, "digest": digest_of_stored(data)} if is_reduced(data) else line
+
+
+def alarms(transaction: Transaction, *, limit: int = JOURNAL_ROWS) -> list[dict[str, Any]]:
+    """Return the alarms, the latest first."""
+    rows = transaction.rows(
+        "select id, at, stream, kind, detail from alarm where tenant = ? order by at desc, id limit ?",
+        (transaction.tenant, min(max(limit, 1), JOURNAL_ROWS)),
+    )
+    return [dict(zip(_ALARM, row, strict=True)) for row in rows]
+
+
+def usage(
+    transaction: Transaction,
+    *,
+    by: UsageView = "skill",
+    since: int | None = None,
+    until: int | None = None,
+    skill: str | None = None,
+    limit: int = JOURNAL_ROWS,
+) -> list[dict[str, Any]]:
+    """Return the use of skills in days such as 20261117, from `since` on and before `until`, most used first.
+
+    `machines` are those of the day with the most.
+    """
+    table, keys = ("usage_person", ("subject", "skill")) if by == "person" else ("usage_day", _keys(by))
+    clause, values = _clause({"day >= ?": since, "day < ?": until, "skill = ?": skill})
+    machines = ", max(machines)" if table == "usage_day" else ""
+    sums = ", ".join(f"cast(sum({name}) as bigint)" for name in _COUNTS)
+    order = "1 desc" if by == "day" else f"{len(keys) + 1} desc, {', '.join(keys)}"
+    rows = transaction.rows(
+        f"select {', '.join(keys)}, {sums}{machines}, min(day), max(day) from {table} "
+        f"where tenant = ?{clause} group by {', '.join(keys)} order by {order} limit ?",
+        (transaction.tenant, *values, min(max(limit, 1), JOURNAL_ROWS)),
+    )
+    names = (*keys, *_COUNTS, *(("machines",) if machines else ()), "first_day", "last_day")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _keys(by: UsageView) -> Sequence[str]:
+    return ("day",) if by == "day" else ("skill", "tree")

@@ -1,0 +1,152 @@
+"""Remove journals from a team's database: days that are no longer kept, and all that a person did.
+
+The head of each stream stays, so a machine goes on where it was. What a person did leaves a row for each line with its
+`seq`, `sum` and digest: the lines after it still verify.
+"""
+
+import re
+
+from skillshelf.core.limits import JOURNAL_BATCH_LINES
+from skillshelf.core.records import NamedTuple
+from skillshelf.errors import ConfigurationError
+from skillshelf.journal.sent_lines import SentLine, sent_line
+from skillshelf.servers.team.database import Database, Transaction, now_ms
+from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES, day_of
+
+__all__ = ["Forgotten", "drop_days", "forget", "kept_days", "remove_days"]
+
+_DAY_MS = 24 * 60 * 60 * 1000
+_UNITS = {"d": 1, "w": 7, "y": 365}
+
+
+def kept_days(text: str) -> int:
+    """Return the days in a text such as `90d`, `12w` or `2y`."""
+    found = re.fullmatch(r"([0-9]{1,5})([dwy])", text)
+    if not found or not int(found[1]):
+        raise ConfigurationError(f"--keep needs a time such as 90d, 12w or 2y, not {text!r}")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def first_kept(days: int, now: int | None = None) -> int:
+    """Return the first day that is kept, as a number; today is kept, and that many days before it."""
+    return day_of((now_ms() if now is None else now) - days * _DAY_MS)
+
+
+def drop_days(database: Database, tenant: str, days: int, *, now: int | None = None) -> int:
+    """Remove the lines of all tenants that came before some days, by dropping whole partitions of PostgreSQL.
+
+    Return the number of partitions. In SQLite each tenant has a file of its own: see `remove_days`.
+    """
+    with database.transaction(tenant) as transaction:
+        if transaction.engine != "postgresql":
+            return 0
+        row = transaction.row("select drop_event_days(?)", (first_kept(days, now),))
+        return int(row[0]) if row else 0
+
+
+def remove_days(database: Database, tenant: str, days: int, *, now: int | None = None) -> int:
+    """Remove the lines of a tenant that came before some days, and its sessions without a later event.
+
+    Return the number of lines. The counts of use stay.
+    """
+    before, at = first_kept(days, now), now_ms() if now is None else now
+    with database.transaction(tenant) as transaction:
+        transaction.execute("delete from tombstone where tenant = ? and day < ?", (tenant, before))
+        transaction.execute(
+            "delete from journal_session where tenant = ? and latest < ?", (tenant, at - (days + 1) * _DAY_MS)
+        )
+        return transaction.execute("delete from event where tenant = ? and day < ?", (tenant, before))
+
+
+# A person -----------------------------------------------------------------------------------------
+
+
+class Forgotten(NamedTuple):
+    """What was removed with a person: streams and lines."""
+
+    streams: int
+    lines: int
+
+
+def forget(database: Database, tenant: str, subject: str, *, now: int | None = None) -> Forgotten:
+    """Remove what the journals of a tenant know about a person; it can be run again after it was stopped.
+
+    Lines become rows with `seq`, `sum` and digest. The counts of use stay, without the name.
+    """
+    at = now_ms() if now is None else now
+    with database.transaction(tenant) as transaction:
+        own = transaction.rows(
+            "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, MACHINES)
+        )
+        # From here on nobody can push to them.
+        transaction.execute(
+            "update stream set origin = ?, machine = '' where tenant = ? and subject = ? and origin = ?",
+            (FORGOTTEN, tenant, subject, MACHINES),
+        )
+        started = transaction.rows(
+            "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
+        )
+        served = transaction.rows(
+            "select stream, session from journal_session where tenant = ? and subject = ?", (tenant, subject)
+        )
+    lines = 0
+    for (stream,) in {*own, *started}:
+        lines += _bury_all(database, tenant, stream, None, at)
+    for stream, session in served:
+        lines += _bury_all(database, tenant, stream, session, at)
+    with database.transaction(tenant) as transaction:
+        _remove_name(transaction, tenant, subject)
+    return Forgotten(len({*own, *started}), lines)
+
+
+def _bury_all(database: Database, tenant: str, stream: str, session: str | None, at: int) -> int:
+    """Replace the lines of a stream, or of one session in it, in transactions of a bounded size."""
+    count = 0
+    while True:
+        with database.transaction(tenant) as transaction:
+            found = _bury(transaction, stream, session, at)
+        count += found
+        if found < JOURNAL_BATCH_LINES:
+            return count
+
+
+def _bury(transaction: Transaction, stream: str, session: str | None, at: int) -> int:
+    tenant = transaction.tenant
+    clause, more = (" and session = ?", (session,)) if session is not None else ("", ())
+    rows = transaction.rows(
+        f"select seq, day, line from event where tenant = ? and stream = ?{clause} order by seq limit ?",
+        (tenant, stream, *more, JOURNAL_BATCH_LINES),
+    )
+    buried = []
+    for seq, day, data in rows:
+        line = sent_line(bytes(data))
+        total, digest = (line.sum, line.digest) if isinstance(line, SentLine) else ("", "")
+        buried.append((tenant, stream, seq, day, total, digest, at))
+    transaction.execute_many(
+        "insert into tombstone (tenant, stream, seq, day, sum, digest, at) values (?, ?, ?, ?, ?, ?, ?) "
+        "on conflict do nothing",
+        buried,
+    )
+    transaction.execute_many(
+        "delete from event where tenant = ? and stream = ? and seq = ? and day = ?",
+        [(tenant, stream, seq, day) for seq, day, _ in rows],
+    )
+    return len(rows)
+
+
+def _remove_name(transaction: Transaction, tenant: str, subject: str) -> None:
+    """Remove the name of a person from sessions, streams and counts."""
+    transaction.execute("delete from journal_session where tenant = ? and subject = ?", (tenant, subject))
+    transaction.execute(
+        "update stream set subject = '' where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
+    )
+    transaction.execute(
+        "insert into usage_person (tenant, day, subject, skill, loads, reads, runs, denials) "
+        "select tenant, day, '', skill, loads, reads, runs, denials from usage_person "
+        "where tenant = ? and subject = ? "
+        "on conflict (tenant, day, subject, skill) do update set "
+        "loads = usage_person.loads + excluded.loads, reads = usage_person.reads + excluded.reads, "
+        "runs = usage_person.runs + excluded.runs, denials = usage_person.denials + excluded.denials",
+        (tenant, subject),
+    )
+    transaction.execute("delete from usage_person where tenant = ? and subject = ?", (tenant, subject))

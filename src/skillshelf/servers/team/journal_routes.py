@@ -1,0 +1,242 @@
+"""The routes about journals: machines send lines, and people with the scope read sessions, lines, alarms and use."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from skillshelf.core.json_types import (
+    TeamAlarmsForm,
+    TeamJournalLinesForm,
+    TeamJournalSessionsForm,
+    TeamReceiptForm,
+    TeamStreamsForm,
+    TeamStreamStateForm,
+    TeamUsageForm,
+)
+from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_ROWS
+from skillshelf.errors import ConfigurationError, ResourceNotFound
+from skillshelf.servers.team.journal_intake import (
+    MACHINES,
+    checked_stream,
+    demanded_content,
+    head_of,
+    lines_in,
+    stored_text,
+    take,
+)
+from skillshelf.servers.team.journal_records import (
+    UsageView,
+    alarms,
+    journal_lines,
+    journal_sessions,
+    streams,
+    usage,
+)
+from skillshelf.servers.team.routes import Parameter, TeamAnswer, TeamRequest, TeamRoute, json_answer
+from skillshelf.servers.team.values import JOURNAL_READ, JOURNAL_WRITE
+
+__all__ = ["JOURNAL_PATH", "journal_routes"]
+
+JOURNAL_PATH = "/api/v1/journal"
+_MOST = 2**63 - 1
+_VIEWS: Mapping[str, UsageView] = {"skill": "skill", "day": "day", "person": "person"}
+
+
+def push_lines(request: TeamRequest) -> TeamAnswer:
+    """Take a batch of lines."""
+    encoding = request.headers.get("content-encoding", "")
+    if encoding.strip().lower() not in ("", "identity", "gzip"):
+        raise ConfigurationError("a batch is plain or compressed with gzip")
+    lines = lines_in(request.body, encoding)
+    machine = stored_text(request.query.get("machine", ""))
+    receipt = take(request.services.database, request.caller, request.query.get("stream", ""), lines, machine=machine)
+    metrics = request.services.metrics
+    metrics.add("skillshelf_journal_lines_total", receipt.stored)
+    if receipt.problem is not None:
+        metrics.add("skillshelf_journal_refused_total", kind=receipt.problem)
+    return json_answer(receipt.to_dict(), receipt.status)
+
+
+def show_stream(request: TeamRequest) -> TeamAnswer:
+    """Give the head of a stream; one of somebody else looks as if it did not exist, unless journals may be read."""
+    stream, caller = checked_stream(request.parts["stream"]), request.caller
+    with request.services.database.transaction(caller.tenant, readonly=True) as transaction:
+        head, content = head_of(transaction, stream), demanded_content(transaction)
+    is_own = head is not None and head.origin == MACHINES and head.subject == caller.subject
+    if head is None or not (is_own or caller.may(JOURNAL_READ)):
+        found: TeamStreamStateForm = {"stream": stream, "acknowledged": None, "head": None, "content": content}
+        return json_answer(found)
+    return json_answer({"stream": stream, "acknowledged": head.seq, "head": head.sum, "content": content})
+
+
+def list_streams(request: TeamRequest) -> TeamAnswer:
+    """Give the journals of the tenant."""
+    after = _text(request, "after")
+    with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
+        found = streams(transaction, subject=_text(request, "subject"), after=after)
+    return json_answer({"streams": found, "next": found[-1]["stream"] if len(found) == JOURNAL_ROWS else None})
+
+
+def list_lines(request: TeamRequest) -> TeamAnswer:
+    """Give the lines of a stream."""
+    stream = checked_stream(request.query.get("stream", ""))
+    limit = _number(request, "limit") or JOURNAL_ROWS
+    after = _number(request, "after")
+    with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
+        if head_of(transaction, stream) is None:
+            raise ResourceNotFound(stream)
+        found = journal_lines(
+            transaction,
+            stream,
+            session=_text(request, "session"),
+            after=-1 if after is None else after,
+            limit=limit,
+        )
+    more = found[-1]["seq"] if len(found) == min(limit, JOURNAL_ROWS) else None
+    return json_answer({"stream": stream, "lines": found, "next": more})
+
+
+def list_sessions(request: TeamRequest) -> TeamAnswer:
+    """Give the sessions, the latest first."""
+    wanted: dict[str, Any] = {name: _text(request, name) for name in ("subject", "client", "stream")}
+    wanted |= {name: _number(request, name) for name in ("since", "until")}
+    limit = _number(request, "limit") or JOURNAL_ROWS
+    with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
+        found = journal_sessions(transaction, **wanted, limit=limit)
+    return json_answer({"sessions": found})
+
+
+def list_alarms(request: TeamRequest) -> TeamAnswer:
+    """Give the alarms, the latest first."""
+    with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
+        found = alarms(transaction, limit=_number(request, "limit") or JOURNAL_ROWS)
+    return json_answer({"alarms": found})
+
+
+def show_usage(request: TeamRequest) -> TeamAnswer:
+    """Give the use of skills, from the counts of each day."""
+    by = request.query.get("by", "skill")
+    if by not in _VIEWS:
+        raise ConfigurationError(f"by takes one of {', '.join(_VIEWS)}")
+    options: dict[str, Any] = {name: _number(request, name) for name in ("since", "until")}
+    with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
+        found = usage(
+            transaction,
+            by=_VIEWS[by],
+            skill=_text(request, "skill"),
+            limit=_number(request, "limit") or JOURNAL_ROWS,
+            **options,
+        )
+    return json_answer({"by": by, "usage": found})
+
+
+def _text(request: TeamRequest, name: str) -> str | None:
+    given = request.query.get(name)
+    return stored_text(given) if given is not None else None
+
+
+def _number(request: TeamRequest, name: str) -> int | None:
+    given = request.query.get(name)
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdecimal() and len(given) < 20 and int(given) <= _MOST):
+        raise ConfigurationError(f"{name} takes a whole number")
+    return int(given)
+
+
+_LIMIT = Parameter("limit", f"rows, at most {JOURNAL_ROWS}", kind="integer")
+_STREAM = Parameter("stream", "the id of a journal, 16 to 64 hex digits")
+_NDJSON = {"application/x-ndjson": {"schema": {"type": "string"}}}
+
+
+def _times(what: str) -> tuple[Parameter, ...]:
+    return (
+        Parameter("since", f"from this {what} on", kind="integer"),
+        Parameter("until", f"before this {what}", kind="integer"),
+    )
+
+
+def journal_routes() -> list[TeamRoute]:
+    """Return the routes about journals and use."""
+    return [
+        TeamRoute(
+            "POST",
+            JOURNAL_PATH,
+            JOURNAL_WRITE,
+            "send lines of a journal, exactly as they are, plain or with gzip",
+            push_lines,
+            parameters=(_STREAM._replace(required=True), Parameter("machine", "a name that stands for the machine")),
+            body_bytes=JOURNAL_BATCH_BYTES,
+            gives=TeamReceiptForm,
+            takes=_NDJSON,
+        ),
+        TeamRoute(
+            "GET",
+            JOURNAL_PATH,
+            JOURNAL_READ,
+            "read lines of a journal",
+            list_lines,
+            parameters=(
+                _STREAM._replace(required=True),
+                Parameter("session", "only lines of this session"),
+                Parameter("after", "only lines after this seq", kind="integer"),
+                _LIMIT,
+            ),
+            gives=TeamJournalLinesForm,
+        ),
+        TeamRoute(
+            "GET",
+            f"{JOURNAL_PATH}/streams",
+            JOURNAL_READ,
+            "list the journals",
+            list_streams,
+            parameters=(Parameter("subject", "only those of this subject"), Parameter("after", "`next` of a page")),
+            gives=TeamStreamsForm,
+        ),
+        TeamRoute(
+            "GET",
+            f"{JOURNAL_PATH}/streams/{{stream}}",
+            f"{JOURNAL_WRITE} {JOURNAL_READ}",
+            "show the last line of a journal that is stored, and how the server wants the next ones",
+            show_stream,
+            parameters=(_STREAM._replace(place="path"),),
+            gives=TeamStreamStateForm,
+        ),
+        TeamRoute(
+            "GET",
+            f"{JOURNAL_PATH}/sessions",
+            JOURNAL_READ,
+            "list sessions, the latest first",
+            list_sessions,
+            parameters=(
+                Parameter("subject", "only sessions of this subject"),
+                Parameter("client", "only sessions of this client program"),
+                _STREAM,
+                *_times("time in milliseconds"),
+                _LIMIT,
+            ),
+            gives=TeamJournalSessionsForm,
+        ),
+        TeamRoute(
+            "GET",
+            f"{JOURNAL_PATH}/alarms",
+            JOURNAL_READ,
+            "list journals that do not fit together, the latest first",
+            list_alarms,
+            parameters=(_LIMIT,),
+            gives=TeamAlarmsForm,
+        ),
+        TeamRoute(
+            "GET",
+            "/api/v1/usage",
+            JOURNAL_READ,
+            "count the use of skills",
+            show_usage,
+            parameters=(
+                Parameter("by", "skill, day or person"),
+                Parameter("skill", "only this skill"),
+                *_times("day, such as 20261117"),
+                _LIMIT,
+            ),
+            gives=TeamUsageForm,
+        ),
+    ]

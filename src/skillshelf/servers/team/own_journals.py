@@ -1,0 +1,169 @@
+"""Record what a team server does for its callers: a journal for each tenant, whose lines go to the common store.
+
+A process writes into a folder of its own, so events survive a database that is away and a process that is killed: the
+next server that starts on this machine stores what is left.
+"""
+
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+from skillshelf.core import files
+from skillshelf.core.console import note
+from skillshelf.core.disk_writes import lock, make_own_folder, open_to_append, remove, remove_folder
+from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES, JOURNAL_STORE_SECONDS
+from skillshelf.errors import SkillError
+from skillshelf.journal.file import exact_lines
+from skillshelf.journal.parts import base_of, parts_of
+from skillshelf.journal.push import stream_of
+from skillshelf.journal.sent_lines import sent_line
+from skillshelf.servers.team.database import Database
+from skillshelf.servers.team.journal_intake import SERVER, head_of, take
+from skillshelf.servers.team.values import Caller, DatabaseAway, NoSuchTenant, checked_slug
+
+__all__ = ["ROTATION", "OwnJournals"]
+
+ROTATION = "16MB"
+"""When a journal of the server begins a new part; parts that are stored are removed."""
+
+_END = ".jsonl"
+_LOCK = "lock"
+
+
+class OwnJournals:
+    """The journals of one server process, in a folder that it holds by a lock."""
+
+    def __init__(self, database: Database, folder: str) -> None:
+        self._database = database
+        self._above = folder
+        self._folder = f"{folder}/{secrets.token_hex(8)}"
+        make_own_folder(folder)
+        make_own_folder(self._folder)
+        self._held = open_to_append(f"{self._folder}/{_LOCK}")
+        lock(self._held, "alone", seconds=0)
+        self._seen: dict[str, object] = {}
+        self._broken: set[str] = set()
+        self._storing = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def path_of(self, tenant: str) -> str:
+        """Return the journal for the sessions of a tenant."""
+        return f"{self._folder}/{checked_slug(tenant)}{_END}"
+
+    def start(self) -> None:
+        """Store new lines in the background, after what a process left that has ended."""
+        self._thread = threading.Thread(target=self._run, name="journals", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with suppress(DatabaseAway, OSError):
+            self.adopt()
+        while not self._stopped.wait(JOURNAL_STORE_SECONDS):
+            # What is not stored now is stored later.
+            with suppress(DatabaseAway, OSError):
+                self.store()
+
+    def store(self) -> None:
+        """Store the lines that are not stored yet; raise `DatabaseAway` if that is not possible now."""
+        with self._storing:
+            self._store_folder(self._folder)
+
+    def adopt(self) -> None:
+        """Store the lines of processes that have ended, and remove their folders."""
+        for name in _names(self._above):
+            folder = f"{self._above}/{name}"
+            if folder == self._folder or files.kind_at(f"{folder}/{_LOCK}") != "file":
+                continue
+            held = open_to_append(f"{folder}/{_LOCK}")
+            try:
+                if lock(held, "alone", seconds=0) and self._store_folder(folder):
+                    remove_folder(folder)
+            finally:
+                os.close(held)
+
+    def close(self) -> None:
+        """Store the last lines; remove the folder if nothing is left in it."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(2 * JOURNAL_STORE_SECONDS)
+        with suppress(DatabaseAway, OSError), self._storing:
+            if self._store_folder(self._folder):
+                remove_folder(self._folder)
+        os.close(self._held)
+
+    def _store_folder(self, folder: str) -> bool:
+        """Store the journals in a folder; return whether all their lines are stored."""
+        done = True
+        # A process that was killed while it rotated leaves parts alone.
+        for path in sorted({base_of(f"{folder}/{name}") for name in _names(folder)}):
+            if not path.endswith(_END):
+                continue
+            if path in self._broken:
+                done = False
+                continue
+            state = files.state_at(path)
+            if state is not None and self._seen.get(path) == state:
+                continue
+            problem = self._store_journal(path, os.path.basename(path).removesuffix(_END))
+            if problem is None:
+                self._seen[path] = state
+                continue
+            done = False
+            self._broken.add(path)
+            note(f"{path} is not stored: {problem}")
+        return done
+
+    def _store_journal(self, path: str, tenant: str) -> str | None:
+        """Store the lines of one journal, and remove its parts that are stored; return why that is not possible."""
+        lines = exact_lines(path)
+        opening = next(lines, None)
+        first = sent_line(opening) if opening else None
+        if first is None or isinstance(first, str):
+            return first
+        stream, caller = stream_of(path, first), Caller("", tenant, frozenset())
+        parts = [part for _, part in parts_of(path)][:-1]
+        try:
+            with self._database.transaction(tenant, readonly=True) as transaction:
+                head = head_of(transaction, stream)
+            known = head.seq - first.seq + 1 if head else 0
+            for batch in _batches(opening or b"", lines, known):
+                receipt = take(self._database, caller, stream, batch, machine=SERVER, origin=SERVER)
+                if receipt.problem is not None:
+                    return receipt.detail
+        except NoSuchTenant as error:
+            return str(error)
+        except DatabaseAway:
+            raise
+        except SkillError as error:
+            return str(error)
+        # The last part stays: a journal without one would begin a new chain.
+        for part in parts:
+            remove(part)
+        return None
+
+
+def _names(folder: str) -> list[str]:
+    descriptor = files.open_folder(folder)
+    try:
+        return sorted(files.names_in(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _batches(opening: bytes, lines: Iterator[bytes | None], known: int) -> Iterator[list[bytes]]:
+    """Yield the lines after those that are known, in lists of a bounded size."""
+    batch: list[bytes] = [] if known > 0 else [opening]
+    size = 0
+    for place, line in enumerate(lines, 1):
+        if place < known:
+            continue
+        if len(batch) >= JOURNAL_BATCH_LINES or size > JOURNAL_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(line or b"")
+        size += len(line or b"")
+    if batch:
+        yield batch

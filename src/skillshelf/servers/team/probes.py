@@ -1,0 +1,154 @@
+"""The routes for operators and browsers: health, readiness, metrics, login, and the metadata of authorization."""
+
+from html import escape
+from typing import Final
+from urllib.parse import parse_qs
+
+from skillshelf import __version__
+from skillshelf.servers.mcp.http import PATH
+from skillshelf.servers.team.metrics import MEDIA_TYPE
+from skillshelf.servers.team.routes import (
+    METRICS_ACCESS,
+    PUBLIC,
+    TeamAnswer,
+    TeamRequest,
+    TeamRoute,
+    json_answer,
+)
+from skillshelf.servers.team.tokens import LOGIN_PREFIX, add_login, end_login
+from skillshelf.servers.team.values import SCOPES, DatabaseAway, NotAuthenticated
+
+__all__ = ["COOKIE", "METADATA_PATH", "cookie_in", "login_page", "probe_routes"]
+
+COOKIE: Final = "skillshelf_login"
+METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
+_FORM_BYTES = 16 * 1024
+_HTML = "text/html; charset=utf-8"
+_PAGE_HEADERS = (
+    (
+        "content-security-policy",
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
+)
+
+
+def show_health(request: TeamRequest) -> TeamAnswer:
+    """Say that the process answers."""
+    return json_answer({"status": "ok", "version": __version__}, cache_control="no-store")
+
+
+def show_ready(request: TeamRequest) -> TeamAnswer:
+    """Say whether requests can be served, and what is missing."""
+    problems = request.services.problems()
+    is_ready = not any(problems.values())
+    checks = {name: problem or "ok" for name, problem in problems.items()}
+    answer = {"status": "ready" if is_ready else "not ready", "checks": checks}
+    return json_answer(answer, 200 if is_ready else 503, cache_control="no-store")
+
+
+def show_metrics(request: TeamRequest) -> TeamAnswer:
+    """Give the counts in the text format of Prometheus."""
+    return TeamAnswer(request.services.metrics.text().encode(), media_type=MEDIA_TYPE)
+
+
+def show_metadata(request: TeamRequest) -> TeamAnswer:
+    """Give the metadata of a protected resource, as RFC 9728 and the authorization of MCP say."""
+    issuer = request.services.issuer
+    named = issuer.audience if issuer is not None and issuer.audience.startswith(("http://", "https://")) else None
+    found = {
+        "resource": named or request.base + PATH,
+        "scopes_supported": [*SCOPES],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "skillshelf",
+    }
+    if issuer is not None:
+        found["authorization_servers"] = [issuer.url]
+    return json_answer(found, cache_control="no-store")
+
+
+# Logins -------------------------------------------------------------------------------------------
+
+
+def login_page(message: str = "", status: int = 200) -> TeamAnswer:
+    """Return the page with the form that takes a token."""
+    told = f'<p role="alert">{escape(message)}</p>' if message else ""
+    text = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Log in - skillshelf</title><link rel="stylesheet" href="/static/page.css"></head>
+<body><main><h1>Log in</h1>{told}
+<form method="post" action="/login">
+<p><label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
+<p><button type="submit">Log in</button></p></form>
+<p>An operator makes a token with <code>skillshelf serve token create</code>.</p></main></body></html>
+"""
+    return TeamAnswer(text.encode(), status, _HTML, _PAGE_HEADERS)
+
+
+def show_login(request: TeamRequest) -> TeamAnswer:
+    """Show the form."""
+    return login_page()
+
+
+def log_in(request: TeamRequest) -> TeamAnswer:
+    """Take a token, and give the browser a cookie that stands for it."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return login_page("Log in from this page, not from another site.", 403)
+    form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=8)
+    token = form.get("token", [""])[0].strip()
+    people, metrics = request.services.authenticator, request.services.metrics
+    try:
+        # A cookie must not be used to make another one that lives longer.
+        if not token or token.startswith(f"{LOGIN_PREFIX}_"):
+            raise NotAuthenticated("a token is needed")
+        caller = people.authenticate(token)
+        cookie, expires = add_login(request.services.database, caller, people.expiry(token))
+    except NotAuthenticated:
+        metrics.add("skillshelf_logins_total", outcome="refused")
+        return login_page("This token is not valid here, or no longer.", 401)
+    except DatabaseAway:
+        return login_page("The database does not answer; try again.", 503)
+    metrics.add("skillshelf_logins_total", outcome="done")
+    return _redirect(_set_cookie(request, cookie, max(1, (expires - people.now_ms()) // 1000)))
+
+
+def log_out(request: TeamRequest) -> TeamAnswer:
+    """End the login of this browser."""
+    cookie = cookie_in(request.headers.get("cookie", ""))
+    if cookie is not None:
+        request.services.authenticator.forget(cookie)
+        end_login(request.services.database, cookie)
+    return _redirect(_set_cookie(request, "", 0), "/login")
+
+
+def _set_cookie(request: TeamRequest, value: str, seconds: int) -> str:
+    secure = "; Secure" if request.base.startswith("https://") else ""
+    return f"{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+
+def _redirect(cookie: str, where: str = "/") -> TeamAnswer:
+    return TeamAnswer(b"", 303, "text/plain", (("location", where), ("set-cookie", cookie), *_PAGE_HEADERS))
+
+
+def cookie_in(header: str) -> str | None:
+    """Return the value of our cookie in a header; None if there is none, or several."""
+    pairs = [part.strip().partition("=") for part in header.split(";")]
+    values = [value for name, _, value in pairs if name == COOKIE and value]
+    return values[0] if len(values) == 1 else None
+
+
+def probe_routes() -> list[TeamRoute]:
+    """Return the routes of this module."""
+    return [
+        TeamRoute("GET", "/health", PUBLIC, "say that the process answers", show_health),
+        TeamRoute("GET", "/ready", PUBLIC, "say whether requests can be served", show_ready),
+        TeamRoute("GET", "/metrics", METRICS_ACCESS, "give the metrics", show_metrics),
+        TeamRoute("GET", METADATA_PATH, PUBLIC, "describe how to get a token", show_metadata),
+        TeamRoute("GET", METADATA_PATH + PATH, PUBLIC, "describe how to get a token", show_metadata),
+        TeamRoute("GET", "/login", PUBLIC, "show the form for a token", show_login),
+        TeamRoute("POST", "/login", PUBLIC, "log a browser in", log_in, body_bytes=_FORM_BYTES),
+        TeamRoute("POST", "/logout", PUBLIC, "log a browser out", log_out, body_bytes=_FORM_BYTES),
+    ]

