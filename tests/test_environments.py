@@ -29,7 +29,7 @@ def test_continuous_integration_runs_the_rows_that_differ_most_and_requires_what
     script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
 
     assert "tools/environments.py bare --folder" in script
-    assert "tools/environments.py sealed --fast --folder" in script
+    assert 'tools/environments.py sealed --fast --release "$environment/dist"' in script
     assert 'SKILLSHELF_REQUIRE="native,pyseccomp,$(python3 tools/environments.py --required)"' in script
     assert {"bwrap", "tmux"} <= set(REQUIRED.split(","))
 
@@ -62,6 +62,7 @@ def test_the_sealed_row_has_everything_odd_at_once() -> None:
         "TMPDIR": "/dev/shm/tester",
     }
     assert "LC_ALL" not in found
+    assert "pip install --quiet ../a.whl'[test," in steps(ROWS["sealed"], "../a.whl")[0]
     assert "umask 077" in steps(ROWS["sealed"])[1]
     assert "setpriv --reuid" in steps(ROWS["sealed"])[1]
 

@@ -85,6 +85,7 @@ class Bench(NamedTuple):
     folder: Path
     options: tuple[str, ...]
     seconds: int
+    release: Path | None = None
 
     def run(self, words: list[str], log: Path, **changed: str) -> None:
         """Run a step; what it prints goes to the log."""
@@ -193,6 +194,19 @@ def copy_checkout(target: Path) -> None:
             shutil.copy2(REPOSITORY / name, target / name, follow_symlinks=False)
 
 
+def unpack_release(release: Path, target: Path) -> str:
+    """Put the tests of the sdist in a folder without the sources, and the wheel beside it; return the wheel's name."""
+    (sdist,), (wheel,) = release.glob("*.tar.gz"), release.glob("*.whl")
+    shutil.rmtree(target, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        shutil.unpack_archive(sdist, folder)
+        (unpacked,) = Path(folder).iterdir()
+        unpacked.rename(target)
+    shutil.rmtree(target / "src")
+    shutil.copy(wheel, target.parent)
+    return wheel.name
+
+
 @functools.cache
 def newest_python() -> tuple[int, int]:
     """Return the newest Python for which everything that the package needs can be installed without a compiler."""
@@ -251,7 +265,7 @@ def kept_variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
 
 
-def steps_in_system(row: Row) -> tuple[str, str]:
+def steps_in_system(row: Row, package: str = "-e .") -> tuple[str, str]:
     """Return what is run with the network, as root, and what runs the tests after that, as shell."""
     venv = '[ -x /venv/bin/python ] || python3 -m venv /venv; export PATH="/venv/bin:$PATH"'
     if row.readme:
@@ -259,7 +273,7 @@ def steps_in_system(row: Row) -> tuple[str, str]:
         return f"rm -rf /venv; {venv}; {install}", f"{venv}; {test}"
     # Debian's pip takes minutes to choose among the versions of so many packages.
     prepare = f"{venv}; python3 -m pip install --quiet --upgrade pip; "
-    prepare += f"python3 -m pip install --quiet -e '.[{row.extras}]'"
+    prepare += f"python3 -m pip install --quiet {package}'[{row.extras}]'"
     if not row.odd:
         return prepare, f"{venv}; python3 -m pytest"
     home = shlex.quote(ODD_HOME)
@@ -302,9 +316,12 @@ def run_in_system(bench: Bench, name: str, row: Row, log: Path) -> str:
     system = system_of(bench, row.suite, row.packages, log)
     if row.suite == NEWEST:
         check_newest(system)
-    checkout = f"/checkout-{name}"
-    copy_checkout(system / checkout.lstrip("/"))
-    prepare, test = steps_in_system(row)
+    checkout, package = f"/checkout-{name}", "-e ."
+    if bench.release and not row.readme:
+        package = f"../{unpack_release(bench.release, system / checkout.lstrip('/'))}"
+    else:
+        copy_checkout(system / checkout.lstrip("/"))
+    prepare, test = steps_in_system(row, package)
     here = {"SYSTEM": str(system), "CHECKOUT": checkout}
     first = variables_in_system(row, tests=False, options="") | here | {"READ_ONLY": "", "SCRIPT": prepare}
     run_shell(["unshare", "--mount", "sh", "-c", _MOUNTS], first, log, bench.seconds)
@@ -432,6 +449,9 @@ def main() -> int:
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"one of {', '.join(ROWS)} (default: all)")
     parser.add_argument("--fast", action="store_true", help="only the tests that start no other process")
     parser.add_argument("--folder", type=Path, help="keep systems, packages and logs in this folder, for the next time")
+    parser.add_argument(
+        "--release", type=Path, help="in other systems, test the wheel that tools/release.py wrote to this folder"
+    )
     parser.add_argument("--jobs", default="auto", help="tests at the same time (default: one for each processor)")
     parser.add_argument("--seconds", type=int, default=3600, help="the most that one row may take (default: 3600)")
     parser.add_argument("--pytest", default="", metavar="OPTIONS", help="more options for pytest, such as '-k name'")
@@ -447,7 +467,7 @@ def main() -> int:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="skillshelf-environments-", dir="/var/tmp"))
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
-    bench = Bench(folder.resolve(), tuple(chosen), options.seconds)
+    bench = Bench(folder.resolve(), tuple(chosen), options.seconds, options.release and options.release.resolve())
     try:
         results = [run_row(bench, name) for name in options.rows or ROWS]
     finally:
