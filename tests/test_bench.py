@@ -146,6 +146,7 @@ def _run(page: Path, *options: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.req("K-61", "K-62")
 @pytest.mark.skipif(not (shutil.which("cc") and shutil.which("strace")), reason="needs a C compiler and strace")
@@ -169,6 +170,7 @@ def test_a_scan_makes_few_system_calls_and_allocations_for_each_skill_and_parsin
         assert line[-2] == "1" or re.search("No module named|not installed|bubblewrap|pip install", line[-1]), line
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 def test_real_skills_are_measured_beside_synthetic_ones_and_decide_the_goals(tmp_path: Path) -> None:
@@ -242,6 +244,7 @@ def _search_tables(folder: Path, *options: str) -> dict[str, list[list[str]]]:
     }
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_search_is_measured_with_harder_queries_hostile_skills_and_another_version_beside_it(tmp_path: Path) -> None:
     off_topic = tmp_path / "elsewhere.txt"

@@ -79,6 +79,7 @@ def test_a_recipe_can_be_followed_again(recipe: str) -> None:
             apply_diff(apply_diff(text, dedent(block)), dedent(block))
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_the_recipes_work_as_written(tmp_path: Path) -> None:
     """All are followed in one copy, so that the pages are generated once."""

@@ -28,7 +28,7 @@ def test_the_page_for_contributors_names_every_row() -> None:
 def test_continuous_integration_runs_the_rows_that_differ_most_and_requires_what_they_require() -> None:
     script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
 
-    assert "tools/environments.py bare --folder" in script
+    assert "tools/environments.py bare --light --folder" in script
     assert 'tools/environments.py sealed --fast --release "$environment/dist"' in script
     assert 'SKILLSHELF_REQUIRE="native,pyseccomp,$(python3 tools/environments.py --required)"' in script
     assert {"bwrap", "tmux"} <= set(REQUIRED.split(","))

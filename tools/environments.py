@@ -443,11 +443,19 @@ def run_row(bench: Bench, name: str) -> bool:
     return not bad and bool(counts.get("passed"))
 
 
+def selected(options: argparse.Namespace) -> list[str]:
+    """Return the options of pytest that choose the tests."""
+    if options.fast:
+        return ["-m", "not slow and not heavy"]
+    return ["-m", "not heavy"] if options.light else []
+
+
 def main() -> int:
     """Run the rows; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"one of {', '.join(ROWS)} (default: all)")
-    parser.add_argument("--fast", action="store_true", help="only the tests that start no other process")
+    parser.add_argument("--fast", action="store_true", help="only the light tests that start no other process")
+    parser.add_argument("--light", action="store_true", help="without the heavy tests, which are the same everywhere")
     parser.add_argument("--folder", type=Path, help="keep systems, packages and logs in this folder, for the next time")
     parser.add_argument(
         "--release", type=Path, help="in other systems, test the wheel that tools/release.py wrote to this folder"
@@ -463,7 +471,7 @@ def main() -> int:
         return 0
     if unknown := set(options.rows) - set(ROWS):
         parser.error(f"no such row: {', '.join(sorted(unknown))}")
-    chosen = ["-rfEs", "-n", options.jobs, *(["-m", "not slow"] if options.fast else []), *shlex.split(options.pytest)]
+    chosen = ["-rfEs", "-n", options.jobs, *selected(options), *shlex.split(options.pytest)]
     folder = options.folder or Path(tempfile.mkdtemp(prefix="skillshelf-environments-", dir="/var/tmp"))
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)

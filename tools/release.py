@@ -74,7 +74,7 @@ def test_wheel(dist: Path, folder: Path) -> None:
     (tests,) = (folder / "unpacked").iterdir()
     shutil.rmtree(tests / "src")
     # Only the extra `test` is installed: tests that need another one skip by name.
-    run([python, "-m", "pytest", "-m", "not slow"], tests, {**os.environ, "SKILLSHELF_REQUIRE": ""})
+    run([python, "-m", "pytest", "-m", "not slow and not heavy"], tests, {**os.environ, "SKILLSHELF_REQUIRE": ""})
 
 
 def run(words: list[str], folder: Path, environment: dict[str, str] | None = None) -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("watchfiles", reason="needs the extra: pip install 'skillshe
 
 from support.floods import FLOODS, run_flood
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.heavy]
 
 
 @pytest.mark.parametrize(

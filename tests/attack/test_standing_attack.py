@@ -66,6 +66,7 @@ def test_no_attack_of_an_ordinary_user_on_the_sandbox_succeeds(number: int) -> N
     assert tally["lost"] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("first", range(0, SEEDS, IN_ONE_TEST))
 def test_a_generated_machine_shows_no_defect(first: int) -> None:
     for seed in range(first, first + IN_ONE_TEST):

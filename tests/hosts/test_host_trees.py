@@ -29,6 +29,7 @@ def test_every_layout_place_text_and_setting_occurs() -> None:
     assert {*LAYOUTS, *PLACES, *TEXTS, *SETTINGS} - drawn == set()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_tree_is_on_disk_as_it_was_drawn(host: str, tmp_path: Path) -> None:
     for number, tree in enumerate([*draw_trees(host, seed=3, count=25), one_name_everywhere(host, below=True)]):

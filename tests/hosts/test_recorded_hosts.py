@@ -20,6 +20,7 @@ def results_of(host: str, record: Path, **given: object) -> list[Result]:
     return list(results(asked, Namespace(fixed=False, number=None, **given)))
 
 
+@pytest.mark.heavy
 def test_the_row_of_codelia_says_what_its_resolver_answered_on_every_recorded_tree() -> None:
     found = results_of("codelia", RECORDED / "codelia.tsv", seed=90210, trees=60)
 
@@ -37,6 +38,7 @@ def test_an_answer_is_found_again_wherever_the_tree_is(tmp_path: Path) -> None:
     assert Record(tmp_path / "answers").answer("other", Path("/two")) is None
 
 
+@pytest.mark.heavy
 def test_a_tree_that_was_not_asked_about_is_left_out_and_a_false_answer_is_found(tmp_path: Path) -> None:
     record = tmp_path / "answers"
     shutil.copy(RECORDED / "codelia.tsv", record)

@@ -287,6 +287,7 @@ def test_a_kept_survey_does_not_survive(
     assert everything_in(seen) == everything_in(take_survey(place_of(machine), tuple(HOSTS)))
 
 
+@pytest.mark.heavy
 def test_a_damaged_survey_costs_time_and_nothing_else(
     machine: Machine, kept: Callable[[], tuple[Survey, bool]]
 ) -> None:
@@ -421,6 +422,7 @@ EDITS: tuple[Callable[[Path, random.Random], object], ...] = (
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(int(os.environ.get("SKILLSHELF_SURVEY_SEQUENCES", "6"))))
 def test_a_survey_says_after_every_edit_what_a_new_one_says(
     seed: int, machine: Machine, kept: Callable[..., tuple[Survey, bool]]
@@ -513,6 +515,7 @@ def test_a_limit_that_a_new_skill_reaches_is_seen(
         assert everything_in(kept()[0]) == everything_in(take_survey(place_of(machine), tuple(HOSTS)))
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_commands_print_after_every_edit_what_they_print_without_a_cache(
     machine: Machine, monkeypatch: pytest.MonkeyPatch

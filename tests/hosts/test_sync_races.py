@@ -18,7 +18,7 @@ from skillshelf.core.environment import Environment
 from skillshelf.hosts.link_changes import finish_pending
 from skillshelf.hosts.link_records import read_state
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.heavy]
 
 _EVENTS = ("os.symlink", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "shutil.rmtree")
 

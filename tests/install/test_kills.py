@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.install_kills import SCOPES, STEPS, Kills
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.heavy]
 
 RANDOM_KILLS = 6
 """For each operation and scope; `tests/long/kill_install.py` does thousands."""

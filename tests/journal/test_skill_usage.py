@@ -238,6 +238,7 @@ def test_a_list_is_written_once_into_a_file_by_a_process_and_again_into_a_new_pa
     assert count_usage(read(str(path))).skills[0]["sessions"] == 4
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_long_journal_is_counted_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"

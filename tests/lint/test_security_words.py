@@ -95,6 +95,7 @@ def test_the_parts_of_a_pattern_are_its_outermost_alternatives() -> None:
         assert PARTS[pattern_key(pattern)].count("\f") + 1 == len(parts_of(pattern))
 
 
+@pytest.mark.heavy
 def test_a_search_by_parts_finds_what_the_whole_pattern_finds() -> None:
     texts = [data.lower() for _, data in _texts()]
     texts += [data.lower() for _, data in _mixed(texts)[:100]]
