@@ -40,10 +40,13 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("way", PLANTED)
+SHORTENED = {"its first half": "Drafts grant proposals for marine biology"}
+
+
+@pytest.mark.parametrize("way", [*PLANTED, *SHORTENED])
 def test_a_planted_near_duplicate_is_the_only_pair(machine: Machine, root: Path, way: str) -> None:
     put(root, "grant-writer", PLANTED["same words under another name"])
-    put(root, "zz-planted", PLANTED[way])
+    put(root, "zz-planted", (PLANTED | SHORTENED)[way])
 
     found = {skill["name"]: skill["collisions"] for skill in machine.run_json("eval")["skills"]}
 
