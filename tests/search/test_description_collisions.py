@@ -40,17 +40,28 @@ PLANTED = {
 }
 
 
-SHORTENED = {"its first half": "Drafts grant proposals for marine biology"}
-
-
-@pytest.mark.parametrize("way", [*PLANTED, *SHORTENED])
+@pytest.mark.parametrize("way", PLANTED)
 def test_a_planted_near_duplicate_is_the_only_pair(machine: Machine, root: Path, way: str) -> None:
     put(root, "grant-writer", PLANTED["same words under another name"])
-    put(root, "zz-planted", (PLANTED | SHORTENED)[way])
+    put(root, "zz-planted", PLANTED[way])
 
     found = {skill["name"]: skill["collisions"] for skill in machine.run_json("eval")["skills"]}
 
     assert [one["with"] for one in found["grant-writer"]] == ["zz-planted"]
+    assert {name for name, collisions in found.items() if collisions} == {"grant-writer", "zz-planted"}
+
+
+def test_a_description_that_is_a_part_of_another_collides_with_it(machine: Machine, root: Path) -> None:
+    part = "Drafts grant proposals for marine biology labs."
+    put(
+        root,
+        "grant-writer",
+        f"{part} Estimates budgets, gathers letters of reference and tracks deadlines of sponsors.",
+    )
+    put(root, "zz-planted", part)
+
+    found = {skill["name"]: skill["collisions"] for skill in machine.run_json("eval")["skills"]}
+
     assert {name for name, collisions in found.items() if collisions} == {"grant-writer", "zz-planted"}
 
 
