@@ -272,18 +272,19 @@ class Shelf:
             return None, str(error)
         return (found.for_query if found is not None else None), ""
 
-    def _remember_search(self, report: "SearchReport", finder: "Finder", told: str) -> "SearchReport":
+    def _remember_search(self, report: "SearchReport", finder: "Finder", problem: str) -> "SearchReport":
         """Keep a search until one of its results is loaded; return the report with a note on what failed."""
         from skillshelf.search.usage_history import UnusableUsage
         from skillshelf.search.usage_prior import rarest
 
+        told = f"earlier use does not count: {problem}" if problem else ""
         trusted = [result.skill.real_path for result in report.results if _may_be_learned(result.skill)]
         if self.usage is not None and not told and report.terms and trusted:
             try:
                 self.usage.add_search(rarest({term: finder.index.weight(term) for term in report.terms}), trusted)
             except UnusableUsage as error:
-                told = str(error)
-        return report._replace(notes=(*report.notes, f"earlier use does not count: {told}")) if told else report
+                told = f"a load after this search will not count: {error}"
+        return report._replace(notes=(*report.notes, told)) if told else report
 
     def learn_load(self, skill: CatalogSkill) -> None:
         """Count the load of a skill for the last search that found it, if this shelf learns."""

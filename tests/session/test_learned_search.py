@@ -173,6 +173,19 @@ def test_a_damaged_history_costs_one_note_and_no_result(skills: Machine) -> None
     skills.shelf(learn=True).load("checks")
 
 
+def test_a_history_that_can_be_read_alone_still_ranks(skills: Machine) -> None:
+    use(skills.shelf(learn=True), "checks")
+    # SQLite writes no journal through a link, and so nothing.
+    history(skills).with_name("usage.sqlite-journal").symlink_to(skills.base / "elsewhere")
+
+    report = skills.shelf(learn=True).search(QUERY)
+
+    assert "loaded 3 times after similar searches" in report.results[0].why
+    (note,) = report.notes
+    assert note.startswith("a load after this search will not count: ")
+    assert not (skills.base / "elsewhere").exists()
+
+
 # The journal --------------------------------------------------------------------------------------
 
 
