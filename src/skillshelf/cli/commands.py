@@ -184,6 +184,8 @@ def pick(values: Values) -> int:
 
     def open_one() -> "Shelf":
         opened[:] = [shelf_for(values)]
+        # Every key searches: a server of embeddings would get each beginning of a word, and the list wait for it.
+        opened[0].profile = opened[0].profile._replace(configured_scorer="ignored")
         return opened[0]
 
     status = command.pick(values, open_one, lambda shelf: _command_to_trust(shelf, values))
