@@ -16,6 +16,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.core.json_types import EvalForm
 from skillshelf.core.validation import validate
+from skillshelf.evals.findability import SkillResult
+from skillshelf.evals.reports import junit_report
 
 TEXTS = {
     "release-notes": "Writes release notes from merged pull requests. Use when the user asks for a changelog.",
@@ -463,3 +465,21 @@ def test_a_host_that_cuts_a_description_is_named_with_the_words_it_does_not_show
     _, out, _ = run(machine, "eval", "late", "--host", "claude-code")
 
     assert "not found; what claude-code shows lacks feed, zebras" in " ".join(out.split())
+
+
+def test_junit_has_a_case_for_each_task() -> None:
+    rate: Any = {"pass_rate": None, "runs": 1, "errors": 1}
+    tasks: list[Any] = [
+        {"id": name, "prompt": "Do it.", "outcome": name, "with_skill": rate, "without_skill": rate}
+        for name in ("pass", "fail", "error")
+    ]
+    result = SkillResult("a", "/a/SKILL.md", None, None, (), (), outputs=tuple(tasks))
+
+    suite = ElementTree.fromstring(junit_report([result]))[0]
+
+    assert [(case.get("name"), [child.tag for child in case]) for case in suite] == [
+        ("task pass", []),
+        ("task fail", ["failure"]),
+        ("task error", ["error"]),
+    ]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")

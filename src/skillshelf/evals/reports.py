@@ -117,7 +117,9 @@ def _cases(result: SkillResult) -> Iterator[_Case]:
     for query in result.queries:
         yield _Case(query.query, query.outcome, reason_of(query, result.host))
     for task in result.outputs:
-        yield _Case(f"task {task['id']}", task["outcome"], "an assertion does not hold with the skill")
+        is_error = task["outcome"] == "error"
+        reason = "no run gave a result that can be judged" if is_error else "an assertion does not hold with the skill"
+        yield _Case(f"task {task['id']}", task["outcome"], reason)
     for note in result.notes:
         yield _Case(note.partition(": ")[0], "error", note)
 
