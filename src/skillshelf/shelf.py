@@ -239,16 +239,17 @@ class Shelf:
         requested = self.settings.default_limit if limit is None else limit
         most, notes = clamped_limit(requested, self.settings.max_limit)
         finder, scorer = self._current_finder, scorer or self.scorer or self._configured_scorer()
+        # Neither the history of use nor a second scorer is waited for with the lock: another process may hold the one,
+        # and a server the other.
+        given, problem = self._prior() if prior is None else (lambda weights: prior, "")
         with self._lock:
             current = finder()
-            given, problem = self._prior() if prior is None else (lambda weights: prior, "")
             second = _UnlockedScorer(scorer, self._lock) if scorer is not None else None
             report = current.search(
                 query, limit=most, keep=wanted, scorer=second, notes=notes, every=every, prior=given
             )
-            if self.learn and prior is None:
-                report = self._remember_search(report, current, problem)
-        return report
+            weights = {term: current.index.weight(term) for term in report.terms} if self.learn else {}
+        return self._remember_search(report, weights, problem) if self.learn and prior is None else report
 
     @property
     def usage(self) -> "UsageHistory | None":
@@ -272,16 +273,16 @@ class Shelf:
             return None, str(error)
         return (found.for_query if found is not None else None), ""
 
-    def _remember_search(self, report: "SearchReport", finder: "Finder", problem: str) -> "SearchReport":
+    def _remember_search(self, report: "SearchReport", weights: Mapping[str, float], problem: str) -> "SearchReport":
         """Keep a search until one of its results is loaded; return the report with a note on what failed."""
         from skillshelf.search.usage_history import UnusableUsage
         from skillshelf.search.usage_prior import rarest
 
         told = f"earlier use does not count: {problem}" if problem else ""
         trusted = [result.skill.real_path for result in report.results if _may_be_learned(result.skill)]
-        if self.usage is not None and not told and report.terms and trusted:
+        if self.usage is not None and not told and weights and trusted:
             try:
-                self.usage.add_search(rarest({term: finder.index.weight(term) for term in report.terms}), trusted)
+                self.usage.add_search(rarest(weights), trusted)
             except UnusableUsage as error:
                 told = f"a load after this search will not count: {error}"
         return report._replace(notes=(*report.notes, told)) if told else report
