@@ -45,6 +45,22 @@ if TYPE_CHECKING:
 __all__ = ["Shelf", "open_shelf", "replay"]
 
 
+class _UnlockedScorer:
+    """A second scorer that works without the lock of the shelf: it may wait for a server."""
+
+    def __init__(self, scorer: "Scorer", lock: "threading.RLock") -> None:
+        self._scorer = scorer
+        self._lock = lock
+
+    def score(self, query: str, skills: Sequence[CatalogSkill]) -> Sequence[float]:
+        """Return the score of each skill."""
+        self._lock.release()
+        try:
+            return self._scorer.score(query, skills)
+        finally:
+            self._lock.acquire()
+
+
 class Shelf:
     """The skills of one environment, as one profile sees them.
 
@@ -77,7 +93,6 @@ class Shelf:
         self.remote = remote
         self.learn = learn and profile.search_prior == "use"
         self._usage: UsageHistory | None = None
-        self._usage_problem = ""
         self.progress: TextIO | None = None
         self.indexing: tuple[int, int] | None = None
         # What adapters keep for as long as the shelf lives.
@@ -224,15 +239,17 @@ class Shelf:
         requested = self.settings.default_limit if limit is None else limit
         most, notes = clamped_limit(requested, self.settings.max_limit)
         finder, scorer = self._current_finder, scorer or self.scorer or self._configured_scorer()
+        # Neither the history of use nor a second scorer is waited for with the lock: another process may hold the one,
+        # and a server the other.
+        given, problem = self._prior() if prior is None else (lambda weights: prior, "")
         with self._lock:
             current = finder()
-            given = self._prior() if prior is None else lambda weights: prior
+            second = _UnlockedScorer(scorer, self._lock) if scorer is not None else None
             report = current.search(
-                query, limit=most, keep=wanted, scorer=scorer, notes=notes, every=every, prior=given
+                query, limit=most, keep=wanted, scorer=second, notes=notes, every=every, prior=given
             )
-            if self.learn and prior is None:
-                report = self._remember_search(report, current)
-        return report
+            weights = {term: current.index.weight(term) for term in report.terms} if self.learn else {}
+        return self._remember_search(report, weights, problem) if self.learn and prior is None else report
 
     @property
     def usage(self) -> "UsageHistory | None":
@@ -244,33 +261,31 @@ class Shelf:
             self._usage = UsageHistory(path) if path is not None else None
         return self._usage
 
-    def _prior(self) -> "Prior | None":
-        """Return the uses to rank by; None if there are none."""
+    def _prior(self) -> "tuple[Prior | None, str]":
+        """Return the uses to rank by, None if there are none, and what is wrong with the history."""
         if self.usage is None:
-            return None
+            return None, ""
         from skillshelf.search.usage_history import UnusableUsage
 
         try:
             found = self.usage.prior()
         except UnusableUsage as error:
-            self._usage_problem = str(error)
-            return None
-        return found.for_query if found is not None else None
+            return None, str(error)
+        return (found.for_query if found is not None else None), ""
 
-    def _remember_search(self, report: "SearchReport", finder: "Finder") -> "SearchReport":
+    def _remember_search(self, report: "SearchReport", weights: Mapping[str, float], problem: str) -> "SearchReport":
         """Keep a search until one of its results is loaded; return the report with a note on what failed."""
         from skillshelf.search.usage_history import UnusableUsage
         from skillshelf.search.usage_prior import rarest
 
-        told = self._usage_problem
+        told = f"earlier use does not count: {problem}" if problem else ""
         trusted = [result.skill.real_path for result in report.results if _may_be_learned(result.skill)]
-        if self.usage is not None and not told and report.terms and trusted:
+        if self.usage is not None and not told and weights and trusted:
             try:
-                self.usage.add_search(rarest({term: finder.index.weight(term) for term in report.terms}), trusted)
+                self.usage.add_search(rarest(weights), trusted)
             except UnusableUsage as error:
-                told = str(error)
-        self._usage_problem = ""
-        return report._replace(notes=(*report.notes, f"earlier use does not count: {told}")) if told else report
+                told = f"a load after this search will not count: {error}"
+        return report._replace(notes=(*report.notes, told)) if told else report
 
     def learn_load(self, skill: CatalogSkill) -> None:
         """Count the load of a skill for the last search that found it, if this shelf learns."""

@@ -125,7 +125,7 @@ def test_a_body_arrives_as_an_ordinary_tool_message_and_stays_in_history(machine
 needs_pydantic_ai = needs("pydantic_ai")
 
 
-def play(session: Session, *calls: tuple[str, dict[str, Any]], toolset: Any = None) -> Player:
+def play(session: Session, *calls: tuple[str, Any], toolset: Any = None) -> Player:
     """Run an agent whose model makes these calls."""
     player = Player(*calls)
     play_pydantic_ai(session, player, toolset=toolset)
@@ -171,8 +171,9 @@ def test_an_agent_loads_a_skill_reads_its_reference_and_corrects_its_mistakes(ma
 @needs_pydantic_ai
 def test_an_agent_survives_arguments_the_schema_does_not_allow(machine: Machine) -> None:
     session = session_with_a_skill(machine)
-    player = play(session, ("skill_load", {"nme": "deploy"}), ("skill_load", {"name": 5}), ("skill_read", {}))
-    assert [answer.startswith("Error: ") for answer in player.answers] == [True, True, True]
+    wrong: list[Any] = [{"nme": "deploy"}, {"name": 5}, {}, {"ctx": 1, "self": 2}, "null", "[1]", '"deploy"', "5"]
+    player = play(session, *(("skill_load", arguments) for arguments in wrong), ("skill_load", {"name": "deploy"}))
+    assert [answer.startswith("Error: ") for answer in player.answers] == [*[True] * len(wrong), False]
 
 
 @needs_pydantic_ai

@@ -13,6 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.embedding_server import EmbeddingServer
+from support.needs import needs
 from support.pickertrees import picker_machine
 from support.terminals import COMMAND
 from support.trees import SOURCE, Machine, write_skill
@@ -117,28 +119,54 @@ def test_the_lines_in_the_documentation_are_the_lines_of_the_picker() -> None:
     assert screen + "\n" == (Path(__file__).parent / "screens/plain.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
-def test_a_terminal_that_can_only_print_is_enough(place: Machine) -> None:
-    """The list and the prompt go to the terminal, the name to standard output, with no control of the screen."""
+def test_what_a_search_has_to_say_stands_before_its_results(place: Machine) -> None:
+    _, screen = chosen(place, f"beta {'x' * 9000}\nq\n")
+
+    assert "\n(the query has 9,005 characters; its first and last 4,096 were searched for)\n1. beta" in screen
+
+
+def picked(machine: Machine, *typed: bytes) -> tuple[bytes, str]:
+    """Type a line at each prompt of `pick --plain`; return what is printed, and what the terminal shows."""
     terminal, other = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "pick", "--plain", "--home", str(place.home)],
+        [*COMMAND, "pick", "--plain", "--home", str(machine.home)],
         stdin=other,
         stdout=subprocess.PIPE,
         stderr=other,
-        cwd=place.repo,
+        cwd=machine.repo,
         env={**os.environ, "PYTHONPATH": SOURCE, "TERM": "dumb"},
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(other)
     seen = b""
-    while not seen.endswith(PROMPT.encode()):
-        seen += os.read(terminal, 4096)
-    os.write(terminal, b"2\n")
+    for number, line in enumerate(typed, 1):
+        while seen.count(PROMPT.encode()) < number:
+            seen += os.read(terminal, 4096)
+        os.write(terminal, line)
     printed, _ = process.communicate()
     os.close(terminal)
+    assert process.returncode == 0
+    return printed, seen.decode().replace("\r\n", "\n")
 
-    assert (process.returncode, printed) == (0, b"beta\n")
+
+@pytest.mark.slow
+def test_a_terminal_that_can_only_print_is_enough(place: Machine) -> None:
+    """The list and the prompt go to the terminal, the name to standard output, with no control of the screen."""
     listed = BOTH.replace("(project, on)", "(project, untrusted)")
-    assert seen.decode().replace("\r\n", "\n") == listed + PROMPT
+
+    assert picked(place, b"2\n") == (b"beta\n", listed + PROMPT)
+
+
+@needs("numpy")
+@pytest.mark.slow
+def test_no_beginning_of_a_query_is_sent_to_a_server_of_embeddings(place: Machine) -> None:
+    server = EmbeddingServer()
+    with server:
+        place.configure(f'[search.scorer]\nurl = "{server.address}"\nmodel = "small"\n')
+
+        assert picked(place, b"be\n", b"beta\n", b"1\n")[0] == b"beta\n"
+        assert server.requests == []
+        # The same words, typed as a whole command.
+        place.run("search", "beta")
+        assert server.requests

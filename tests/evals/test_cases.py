@@ -209,6 +209,14 @@ def test_a_link_is_followed_inside_the_skill_only(skill: Path, tmp_path: Path) -
     assert cases.problems == (CaseProblem("evals/eval_queries.json", "not a regular file inside the skill"),)
 
 
+def test_a_folder_with_the_name_of_a_file_of_queries_is_named(skill: Path) -> None:
+    (skill / "eval_queries.json").mkdir()
+
+    assert [str(problem) for problem in read_cases(str(skill)).problems] == [
+        "eval_queries.json: not a regular file inside the skill"
+    ]
+
+
 def test_a_folder_of_evals_that_is_a_link_elsewhere_does_not_count(skill: Path, tmp_path: Path) -> None:
     put(tmp_path, "elsewhere/eval_queries.json", [{"query": YES, "should_trigger": True}])
     (skill / "evals").symlink_to(tmp_path / "elsewhere")

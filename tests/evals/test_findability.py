@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -15,6 +16,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.core.json_types import EvalForm
 from skillshelf.core.validation import validate
+from skillshelf.evals.findability import SkillResult
+from skillshelf.evals.reports import junit_report
 
 TEXTS = {
     "release-notes": "Writes release notes from merged pull requests. Use when the user asks for a changelog.",
@@ -332,7 +335,10 @@ def test_without_skills_it_says_how_to_make_one(machine: Machine) -> None:
     assert (status, "skillshelf new NAME" in out) == (0, True)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"skills": 7}', '{"skills": [{}]}', "[" * 100_000])
+_NO_OUTCOME = '{"skills": [{"name": "x", "queries": [{"query": "a", "should_trigger": true, "outcome": 5}]}]}'
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"skills": 7}', '{"skills": [{}]}', "[" * 100_000, _NO_OUTCOME])
 def test_a_baseline_that_is_no_result_is_an_error(machine: Machine, skills: Path, tmp_path: Path, content: str) -> None:
     path = tmp_path / "eval.json"
     path.write_text(content, encoding="utf-8")
@@ -391,3 +397,89 @@ def test_the_output_is_the_same_for_twenty_hash_seeds(machine: Machine, skills: 
     }
 
     assert len(outputs) == 1
+
+
+def test_a_copy_for_another_agent_is_the_same_skill(machine: Machine, skills: Path) -> None:
+    shutil.copytree(skills, machine.repo / ".claude" / "skills")
+
+    status, out, _ = run(machine, "eval", "--json", "--host", "claude-code", "--host", "codex")
+    found = [(skill["host"], skill["name"], skill["recall"]["3"]) for skill in json.loads(out)["skills"]]
+    assert (status, found) == (0, [(host, name, 1.0) for host in ("claude-code", "codex") for name in sorted(TEXTS)])
+    status, out, _ = run(machine, "eval", "--json")
+    assert (status, len(json.loads(out)["skills"])) == (0, len(TEXTS))
+
+
+def test_a_copy_is_tested_with_queries_that_the_skill_does_not_have(machine: Machine, skills: Path) -> None:
+    # The skill of the user's own folder shadows that of the project.
+    shutil.copytree(skills, machine.home / ".agents" / "skills")
+    shutil.rmtree(machine.home / ".agents" / "skills" / "pdf-forms" / "evals")
+
+    _, out, _ = run(machine, "eval", "--json")
+
+    rows = [
+        (skill["path"], skill["recall"]["3"]) for skill in json.loads(out)["skills"] if skill["name"] == "pdf-forms"
+    ]
+    assert sorted(recall is not None for _, recall in rows) == [False, True]
+    assert [recall for _, recall in rows if recall is not None] == [1.0]
+
+
+def test_what_the_baseline_has_and_nobody_tests_now_is_named(machine: Machine, skills: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "baseline.json"
+    baseline.write_text(run(machine, "eval", "--json")[1], encoding="utf-8")
+    shutil.rmtree(skills / "sql-tuning")
+
+    status, _, error = run(machine, "eval", "--baseline", str(baseline))
+    assert (status, error) == (0, "skillshelf: 2 results of the baseline not tested now: sql-tuning\n")
+    status, _, error = run(machine, "eval", "pdf-forms", "--baseline", str(baseline))
+    assert (status, error) == (0, "")
+
+
+def test_junit_has_a_case_for_a_file_that_cannot_be_read(machine: Machine, skills: Path) -> None:
+    (skills / "pdf-forms" / "evals" / "eval_queries.json").write_text("[", encoding="utf-8")
+
+    status, out, _ = run(machine, "eval", "pdf-forms", "--format", "junit")
+
+    (case,) = ElementTree.fromstring(out).iter("testcase")
+    (error,) = case
+    assert (status, case.get("name"), error.tag) == (1, "evals/eval_queries.json", "error")
+    assert "not valid JSON" in (error.get("message") or "")
+
+
+def test_queries_that_cannot_be_read_are_not_asked_for_again(machine: Machine, skills: Path) -> None:
+    (skills / "pdf-forms" / "evals" / "eval_queries.json").write_text("[", encoding="utf-8")
+
+    _, out, _ = run(machine, "eval", "pdf-forms")
+
+    assert "pdf-forms/SKILL.md: evals/eval_queries.json: not valid JSON" in out
+    assert "Write some" not in out
+
+
+def test_a_host_that_cuts_a_description_is_named_with_the_words_it_does_not_show(
+    machine: Machine, skills: Path
+) -> None:
+    root = machine.repo / ".claude" / "skills"
+    long = " ".join(f"part{n}" for n in range(400))
+    write_skill(root, "late", skill_text("late", f"{long} zebras"))
+    (root / "late" / "eval_queries.json").write_text('[{"query": "feed zebras", "should_trigger": true}]')
+
+    _, out, _ = run(machine, "eval", "late", "--host", "claude-code")
+
+    assert "not found; what claude-code shows lacks feed, zebras" in " ".join(out.split())
+
+
+def test_junit_has_a_case_for_each_task() -> None:
+    rate: Any = {"pass_rate": None, "runs": 1, "errors": 1}
+    tasks: list[Any] = [
+        {"id": name, "prompt": "Do it.", "outcome": name, "with_skill": rate, "without_skill": rate}
+        for name in ("pass", "fail", "error")
+    ]
+    result = SkillResult("a", "/a/SKILL.md", None, None, (), (), outputs=tuple(tasks))
+
+    suite = ElementTree.fromstring(junit_report([result]))[0]
+
+    assert [(case.get("name"), [child.tag for child in case]) for case in suite] == [
+        ("task pass", []),
+        ("task fail", ["failure"]),
+        ("task error", ["error"]),
+    ]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")

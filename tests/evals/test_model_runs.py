@@ -142,6 +142,7 @@ def test_a_query_that_should_not_trigger_passes_if_another_skill_is_loaded(shelf
 def test_unknown_tools_unknown_skills_and_wrong_arguments_are_answered_and_the_run_goes_on(shelf: Shelf) -> None:
     wrong: list[Step] = [("frobnicate", {}), load("beer"), ("skill_load", {"nmae": 3}), ("Bash", {"command": 7})]
     wrong += [("skill_load", "[not json"), ("frobnicate", {})]
+    wrong += [("skill_load", "null"), ("Bash", "[1]"), ("skill_load", "5"), ("Bash", {"ctx": "x"})]
 
     assert played(shelf, steps(*wrong, load("tea"))).runs[0].grade.outcome == "triggered"
     assert played(shelf, steps(*wrong)).runs[0].grade.outcome == "missed"
@@ -164,6 +165,17 @@ def test_a_run_that_takes_too_long_is_an_error(shelf: Shelf) -> None:
     found = played(shelf, FunctionModel(never), limits=ModelLimits(seconds=0.2))
 
     assert found.runs[0].grade == RunGrade("error", "there was no answer within 0.2 seconds")
+
+
+def test_a_model_that_cancels_itself_ends_its_own_run_alone(shelf: Shelf) -> None:
+    from pydantic_ai.models.function import FunctionModel
+
+    async def cancelled(messages: list[Any], info: Any) -> Any:
+        raise asyncio.CancelledError
+
+    found = played(shelf, FunctionModel(cancelled), runs=2)
+
+    assert [run.grade.outcome for run in found.runs] == ["error", "error"]
 
 
 def test_a_model_is_asked_no_more_once_it_has_loaded_the_skill(shelf: Shelf) -> None:

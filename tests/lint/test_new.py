@@ -57,6 +57,8 @@ def test_a_person_sees_where_it_is_and_what_to_do_next(machine: Machine) -> None
         None,
         "Sorts issues by label. Use when new bug reports arrive.",
         "Collects every joke about penguins and potatoes that the user tells. Use for a party.",
+        "从PDF文件中提取表格并转换为CSV。当用户需要转换报告时使用。",
+        "Never use this for anything that matters",
     ],
 )
 def test_a_new_skill_passes_its_first_queries(machine: Machine, description: str | None) -> None:
@@ -67,6 +69,16 @@ def test_a_new_skill_passes_its_first_queries(machine: Machine, description: str
 
     assert found["triage-issues"]["recall"]["1"] == 1.0
     assert found["triage-issues"]["negatives"] >= 1
+
+
+def test_what_a_skill_is_not_for_is_no_query_that_should_find_it(machine: Machine) -> None:
+    description = "Sorts issues by label. Do not use for pull requests. Use when new bug reports arrive."
+    machine.run_json("new", "triage-issues", "--description", description)
+
+    (found,) = machine.run_json("eval")["skills"]
+
+    asked = [query["query"] for query in found["queries"] if query["should_trigger"]]
+    assert asked == ["Sorts issues by label", "new bug reports arrive"]
 
 
 def test_it_is_made_visible_to_the_hosts_that_it_is_for(machine: Machine) -> None:

@@ -51,6 +51,20 @@ def test_a_planted_near_duplicate_is_the_only_pair(machine: Machine, root: Path,
     assert {name for name, collisions in found.items() if collisions} == {"grant-writer", "zz-planted"}
 
 
+def test_a_description_that_is_a_part_of_another_collides_with_it(machine: Machine, root: Path) -> None:
+    part = "Drafts grant proposals for marine biology labs."
+    put(
+        root,
+        "grant-writer",
+        f"{part} Estimates budgets, gathers letters of reference and tracks deadlines of sponsors.",
+    )
+    put(root, "zz-planted", part)
+
+    found = {skill["name"]: skill["collisions"] for skill in machine.run_json("eval")["skills"]}
+
+    assert {name for name, collisions in found.items() if collisions} == {"grant-writer", "zz-planted"}
+
+
 def test_check_warns_about_both_skills_of_a_pair(machine: Machine, root: Path) -> None:
     put(root, "grant-writer", PLANTED["same words under another name"])
     put(root, "zz-planted", PLANTED["a sentence more"])

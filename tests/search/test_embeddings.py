@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
 from support.embedding_server import EmbeddingServer, embedded
-from support.http_sites import Route, answer, drip, endless, redirect
+from support.http_sites import Request, Route, answer, drip, endless, redirect
 from support.needs import is_absent, needs
 from support.trees import SOURCE, Machine, write_skill
 
@@ -228,6 +231,63 @@ def test_a_slow_server_is_left_after_its_time(shop: Machine, server: EmbeddingSe
     (note,) = shop.shelf(scorer=skillshelf.EmbeddingScorer(endpoint)).search("bake").notes
 
     assert note.endswith("does not answer within 0.2 seconds (EMBEDDING_SECONDS)")
+
+
+@needs_numpy
+def test_a_server_that_does_not_answer_holds_up_no_other_search(shop: Machine, server: EmbeddingServer) -> None:
+    whole, asked, may_answer = server.routes["/v1/embeddings"], threading.Event(), threading.Event()
+
+    def late(request: Request, connection: socket.socket) -> None:
+        asked.set()
+        assert may_answer.wait(60)
+        assert callable(whole)
+        whole(request, connection)
+
+    shelf = shop.shelf(scorer=scorer(server))
+    assert shelf.search("bake").notes == ()
+    server.routes["/v1/embeddings"] = late
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(shelf.search, "paint")
+        assert asked.wait(60)
+        # Its query is known, so it needs no answer; the other one is still waiting.
+        assert names(shelf.search("bake")) == ["gamma"]
+        assert names(shelf.search("bake", scorer=OwnScorer())) == ["gamma"]
+        assert not waiting.done()
+        may_answer.set()
+
+    assert names(waiting.result()) == ["alpha"]
+
+
+@needs_numpy
+def test_a_search_does_not_wait_until_another_one_has_embedded_all_skills(
+    shop: Machine, server: EmbeddingServer
+) -> None:
+    whole, asked, may_answer = server.routes["/v1/embeddings"], threading.Event(), threading.Event()
+
+    def late(request: Request, connection: socket.socket) -> None:
+        asked.set()
+        assert may_answer.wait(60)
+        assert callable(whole)
+        whole(request, connection)
+
+    server.routes["/v1/embeddings"] = late
+    shelf = shop.shelf(scorer=scorer(server, wait_seconds=0.01))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(shelf.search, "paint")
+        assert asked.wait(60)
+        report = shelf.search("bake")
+        assert not waiting.done()
+        may_answer.set()
+
+    assert report.notes == (f"{FAILED}SourceUnreachable: another search is asking for the embeddings of the skills",)
+    assert names(report) == ["gamma"]
+    assert waiting.result().notes == ()
+    assert shelf.search("bake").notes == ()
+
+
+class OwnScorer:
+    def score(self, query: str, skills: Sequence[skillshelf.CatalogSkill]) -> list[float]:
+        return [0.0] * len(skills)
 
 
 @pytest.mark.parametrize("key", ["", "a b", "sk-1\r\nX-Evil: 1", "schlüssel"])

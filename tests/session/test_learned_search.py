@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf import SearchReport, Shelf
-from skillshelf.search.usage_history import usage_path
+from skillshelf.search.usage_history import UsageHistory, usage_path
+from skillshelf.search.usage_prior import UsagePrior
 
 QUERY = "prepare the release"
 
@@ -171,6 +174,44 @@ def test_a_damaged_history_costs_one_note_and_no_result(skills: Machine) -> None
     assert "not a history of use" in note
     assert history(skills).read_bytes().startswith(b"not a database")
     skills.shelf(learn=True).load("checks")
+
+
+def test_a_history_that_can_be_read_alone_still_ranks(skills: Machine) -> None:
+    use(skills.shelf(learn=True), "checks")
+    # SQLite writes no journal through a link, and so nothing.
+    history(skills).with_name("usage.sqlite-journal").symlink_to(skills.base / "elsewhere")
+
+    report = skills.shelf(learn=True).search(QUERY)
+
+    assert "loaded 3 times after similar searches" in report.results[0].why
+    (note,) = report.notes
+    assert note.startswith("a load after this search will not count: ")
+    assert not (skills.base / "elsewhere").exists()
+
+
+def test_a_history_that_another_process_holds_holds_up_no_other_search(skills: Machine) -> None:
+    shelf = skills.shelf(learn=True)
+    use(shelf, "checks")
+    asked, may_answer = threading.Event(), threading.Event()
+
+    class HeldHistory(UsageHistory):
+        """A history whose first question waits, as it does for the lock of another process."""
+
+        def prior(self) -> UsagePrior | None:
+            if not asked.is_set():
+                asked.set()
+                assert may_answer.wait(60)
+            return super().prior()
+
+    shelf._usage = HeldHistory(str(history(skills)))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(shelf.search, QUERY)
+        assert asked.wait(60)
+        found = shelf.search(QUERY)
+        assert not waiting.done()
+        may_answer.set()
+
+    assert names(waiting.result()) == names(found)
 
 
 # The journal --------------------------------------------------------------------------------------

@@ -117,8 +117,12 @@ def _call(target: Target, name: str, given: Any, number: str | None, messages: M
 def _call_text(target: Target, name: str, text: str | None, number: str | None, messages: Messages | None) -> str:
     arguments = arguments_in(text)
     if arguments is None:
-        return "Error: the arguments are not a JSON object; send them again"
+        return NOT_AN_OBJECT
     return _call(target, name, arguments, number, messages).text
+
+
+NOT_AN_OBJECT = "Error: the arguments are not a JSON object; send them again"
+"""The answer to a call whose arguments are something else."""
 
 
 def arguments_in(text: str | None) -> dict[str, Any] | None:

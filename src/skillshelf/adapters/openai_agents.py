@@ -10,7 +10,7 @@ from agents import Agent, FunctionTool, RunContextWrapper
 from agents.tool_context import ToolContext
 
 from skillshelf.adapters.conversations import Conversations, ConversationTools, Target, conversations_of
-from skillshelf.adapters.json_tools import Start, arguments_in, run_task, seen_items
+from skillshelf.adapters.json_tools import NOT_AN_OBJECT, Start, arguments_in, run_task, seen_items
 from skillshelf.adapters.json_tools import task_tool as task_schema
 from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, visible_digests
 from skillshelf.errors import ConfigurationError
@@ -152,7 +152,7 @@ def _function(conversations: Conversations, tool: Tool) -> FunctionTool:
     async def invoke(context: ToolContext[Any], text: str) -> str:
         arguments = arguments_in(text)
         if arguments is None:
-            return "Error: the arguments are not a JSON object; send them again"
+            return NOT_AN_OBJECT
         number, run = context.tool_call_id, _run_of(context)
         seen = set[str]() if _is_filtered(context) else run.visible(context.agent)
         result = await conversations.acall(tool.name, arguments, call_id=number, visible=seen, **run.conversation())

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic_ai import ModelMessage, RunContext, Tool
@@ -16,14 +16,15 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
 
 from skillshelf.adapters.conversations import Target, own_conversations
-from skillshelf.adapters.json_tools import Start, run_task
+from skillshelf.adapters.json_tools import NOT_AN_OBJECT, Start, run_task
 from skillshelf.adapters.json_tools import task_tool as task_schema
 from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, seen_text
 from skillshelf.session.session import Session
 
-__all__ = ["SkillToolset", "task_tool"]
+__all__ = ["Answer", "SkillToolset", "task_tool", "text_tool"]
 
 
 class SkillToolset(FunctionToolset[Any]):
@@ -79,15 +80,7 @@ class SkillToolset(FunctionToolset[Any]):
         tools = await asyncio.to_thread(self.conversations.tools, session)
         self.tools.clear()
         for tool in tools:
-            self.add_tool(
-                Tool.from_schema(
-                    self._function(tool.name),
-                    tool.name,
-                    tool.description,
-                    dict(tool.input_schema),
-                    takes_ctx=True,
-                )
-            )
+            self.add_tool(text_tool(self._function(tool.name), tool.name, tool.description, tool.input_schema))
         return await super().get_tools(ctx)
 
     async def answer(self, ctx: RunContext[Any], name: str, arguments: dict[str, Any]) -> str:
@@ -97,21 +90,48 @@ class SkillToolset(FunctionToolset[Any]):
         # An error is returned as text: the model can act on it, and it does not count as a retry.
         return result.text
 
-    def _function(self, name: str) -> Callable[..., Any]:
-        async def call(ctx: RunContext[Any], **arguments: Any) -> str:
+    def _function(self, name: str) -> "Answer":
+        async def call(ctx: RunContext[Any], arguments: dict[str, Any]) -> str:
             return await self.answer(ctx, name, arguments)
 
         return call
+
+
+Answer = Callable[[RunContext[Any], dict[str, Any]], Awaitable[str]]
+"""Returns the text that answers a call with its arguments."""
+
+
+def text_tool(answer: Answer, name: str, description: str, schema: Mapping[str, Any]) -> Tool[Any]:
+    """Return a tool that answers every call with text, also one whose arguments are no object.
+
+    The framework passes any JSON value on to a tool with a schema of its own, and a run would end with an exception.
+    """
+
+    # Positional only: a model may send an argument of any name.
+    async def call(ctx: RunContext[Any], /, **arguments: Any) -> str:
+        return NOT_AN_OBJECT if _WRONG in arguments else await answer(ctx, arguments)
+
+    tool: Tool[Any] = Tool.from_schema(call, name, description, dict(schema), takes_ctx=True)
+    tool.function_schema.validator = SchemaValidator(
+        core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, dict) else {_WRONG: value}
+        )
+    )
+    return tool
+
+
+_WRONG = "not an object"
+"""The one argument of a call whose arguments are no object."""
 
 
 def task_tool(session: Session, start: Start) -> Tool[Any]:
     """Return a tool for `Agent(tools=[...])` that gives a task to a sub-agent with the skills that the model names."""
     tool = task_schema(session)
 
-    async def call(**arguments: Any) -> str:
+    async def answer(ctx: RunContext[Any], arguments: dict[str, Any]) -> str:
         return (await run_task(session, arguments, start)).text
 
-    return Tool.from_schema(call, tool.name, tool.description, dict(tool.input_schema))
+    return text_tool(answer, tool.name, tool.description, tool.input_schema)
 
 
 def _conversation(ctx: RunContext[Any]) -> dict[str, Any]:

@@ -139,10 +139,11 @@ def search(values: Values) -> int:
     return DONE if report.results else NEGATIVE
 
 
-_OFFER = """
-Shall searches learn from use? A skill that you load after a search then ranks higher in similar ones. {file} keeps its
-path, the time, and the words of the search as salted hashes; nothing leaves this machine, and `skillshelf usage
---clear` removes it. [y/N] """
+_OFFER = (
+    "Shall searches learn from use? A skill that you load after a search then ranks higher in similar ones. {file} "
+    "keeps its path, the time, and the words of the search as salted hashes; nothing leaves this machine, and "
+    "`skillshelf usage --clear` removes it. [y/N]"
+)
 
 
 def _offer_to_learn(shelf: "Shelf") -> None:
@@ -162,8 +163,9 @@ def _offer_to_learn(shelf: "Shelf") -> None:
     file = usage_path(environment)
     if file is None or user_config_path(environment) is None:
         return
-    question = _OFFER.format(file=visible(_paths(shelf).short(file)))
-    answer = ask_within(question, USAGE_QUESTION_SECONDS)
+    question = _OFFER.format(file=_paths(shelf).short(file))
+    lines = screen(environment.env).table([(question,)], (None,), wrap=True)
+    answer = ask_within("\n" + "\n".join(lines) + " ", USAGE_QUESTION_SECONDS)
     if answer is None:
         return
     try:
@@ -182,6 +184,8 @@ def pick(values: Values) -> int:
 
     def open_one() -> "Shelf":
         opened[:] = [shelf_for(values)]
+        # Every key searches: a server of embeddings would get each beginning of a word, and the list wait for it.
+        opened[0].profile = opened[0].profile._replace(configured_scorer="ignored")
         return opened[0]
 
     status = command.pick(values, open_one, lambda shelf: _command_to_trust(shelf, values))

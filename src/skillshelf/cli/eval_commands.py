@@ -10,11 +10,11 @@ from skillshelf.cli.host_commands import listed_names
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, as_json, note, screen, write
 from skillshelf.core.limits import EVAL_COLLISION_SKILLS
-from skillshelf.core.text import did_you_mean, visible
+from skillshelf.core.text import did_you_mean, plural, visible
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError
 from skillshelf.evals.cases import SkillCases, read_queries
 from skillshelf.evals.findability import SkillResult, SkillUnderTest, judge_skills, skills_under_test, with_folders
-from skillshelf.evals.reports import FormerResults, junit_report, read_former, worsenings
+from skillshelf.evals.reports import FormerResults, junit_report, read_former, untested, worsenings
 from skillshelf.evals.rivals import Rivals, rivals_against, rivals_in_catalog, rivals_on_host
 from skillshelf.hosts.explain import requested_hosts
 
@@ -29,6 +29,7 @@ Values = Mapping[str, Any]
 _FORMATS = ("text", "json", "junit")
 _RUNS = 3
 """Runs of each query with a model."""
+_NAMES_SHOWN = 5
 
 
 def evaluate(values: Values) -> int:
@@ -214,6 +215,12 @@ def _write(
         write("".join(f"{line}\n" for line in _task_lines(results)))
     for notes in dict.fromkeys(f"{result.path}: {text}" for result in results for text in result.notes):
         note(notes)
+    # Whoever names skills leaves out the others on purpose.
+    if former is not None and not values["name"] and (gone := untested(results, former)):
+        names = sorted(gone)
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        shown = ", ".join(names[:_NAMES_SHOWN]) + more
+        note(f"{plural(sum(gone.values()), 'result')} of the baseline not tested now: {shown}")
 
 
 def _has_failed(results: Sequence[SkillResult], former: FormerResults | None) -> bool:

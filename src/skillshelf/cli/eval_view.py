@@ -50,6 +50,9 @@ def _no_queries(view: EvalView) -> Iterator[str]:
         return
     yield f"No queries to test {plural(number, 'skill')} with."
     yield ""
+    if notes := [(view.where.short(result.path), note) for result in view.results for note in result.notes]:
+        yield from (f"{visible(path)}: {visible(note)}" for path, note in notes)
+        return
     folder = view.where.short(view.results[0].path.rpartition("/")[0])
     yield f"Write some, as {visible(folder)}/evals/eval_queries.json:"
     yield ""
@@ -77,7 +80,8 @@ def _tested(tested: Sequence[SkillResult], view: EvalView, screen: Screen) -> It
         if result.problem:
             yield f"  {visible(result.problem)}"
         failed = [query for query in result.queries if query.outcome != "pass"]
-        yield from screen.table([_row(query) for query in failed], ("red", None, "dim"), indent=2)
+        rows = [_row(query, result.host) for query in failed]
+        yield from screen.table(rows, ("red", None, "dim"), indent=2)
 
 
 def _shares(result: SkillResult) -> str:
@@ -89,8 +93,8 @@ def _shares(result: SkillResult) -> str:
     return f"  (first {at[0]}, in {FOUND_AMONG} {at[1]}, in 8 {at[2]} of {count}{wins})"
 
 
-def _row(query: QueryResult) -> tuple[str, str, str]:
-    return query.outcome.upper(), shorten(visible(fold(query.query)), _QUERY_CELLS), reason_of(query)
+def _row(query: QueryResult, host: str | None) -> tuple[str, str, str]:
+    return query.outcome.upper(), shorten(visible(fold(query.query)), _QUERY_CELLS), reason_of(query, host)
 
 
 def _collisions(results: Sequence[SkillResult], screen: Screen) -> Iterator[str]:

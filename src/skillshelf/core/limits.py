@@ -689,7 +689,7 @@ EMBEDDING_REST_SECONDS = 60.0
 """Time in which a server of embeddings that failed is not asked again."""
 
 EMBEDDING_WAIT_SECONDS = 2.0
-"""Time that a search waits to store embeddings while another process does."""
+"""Time that a search waits while another one asks for the embeddings of skills, or another process stores some."""
 
 EMBEDDINGS_KEPT = 50_000
 """Embeddings in the cache folder, and skills of a catalog that are embedded; the oldest are removed first."""

@@ -193,7 +193,7 @@ def _read_folder(collected: _Collected, top: str, below: tuple[str, ...], *, wit
             if with_tasks:
                 readers += [(_OUTPUT_FILE, _read_outputs)] if _OUTPUT_FILE in listed else []
                 readers += [(name, _read_tasks) for name in _TASK_INDEX if name in listed]
-            _note_links(collected, folder, segments, listed)
+            _note_others(collected, folder, segments, listed)
             for name, read in readers:
                 _try(collected, folder, (*segments, name), read)
     except OSError as error:
@@ -201,11 +201,11 @@ def _read_folder(collected: _Collected, top: str, below: tuple[str, ...], *, wit
             collected.problems.append(CaseProblem("/".join(below), _why(error)))
 
 
-def _note_links(collected: _Collected, folder: files.Folder, segments: tuple[str, ...], listed: set[str]) -> None:
-    """Report files of test cases that are links out of the skill, which no listing has."""
+def _note_others(collected: _Collected, folder: files.Folder, segments: tuple[str, ...], listed: set[str]) -> None:
+    """Report what has the name of a file of test cases and is none: links out of the skill, folders, pipes."""
     for name in (*_QUERY_FILES, _OUTPUT_FILE):
         path = "/".join((*segments, name))
-        if name not in listed and folder.kind(path) not in (None, "folder"):
+        if name not in listed and folder.kind(path) is not None:
             collected.problems.append(CaseProblem(path, "not a regular file inside the skill"))
 
 

@@ -16,7 +16,7 @@ from skillshelf.core.text import near
 from skillshelf.core.values import Catalog, CatalogSkill
 from skillshelf.errors import SkillNotFound
 from skillshelf.evals.cases import SkillCases, TriggerQuery, read_cases
-from skillshelf.evals.rivals import Rivals
+from skillshelf.evals.rivals import Rivals, is_copy
 from skillshelf.hosts.explain import absolute_path, is_path
 from skillshelf.search.collisions import find_collisions, margin_to, words_of
 
@@ -135,7 +135,10 @@ class SkillResult(NamedTuple):
 
 
 class SkillUnderTest(NamedTuple):
-    """A file with its test cases, and the skill that it is; `problem` says why it is none of the catalog."""
+    """A file with its test cases, and the skill that it is; `problem` says why it is none of the catalog.
+
+    A file that another one shadows, and that is a copy of it, is that skill: whoever loads it gets the same.
+    """
 
     name: str
     path: str
@@ -158,7 +161,8 @@ def skills_under_test(shelf: "Shelf", names: Sequence[str], queries: SkillCases 
     catalog = shelf.catalog
     found = [*_accepted(catalog.skills), *_left_out(catalog)]
     if not names:
-        return [one for one in found if one.skill is not None or one.cases.queries]
+        tested = {one.path: one.cases.queries for one in found}
+        return [one for one in found if _is_tested(one, tested)]
     chosen: dict[str, SkillUnderTest] = {}
     for name in names:
         path = files.real_path(absolute_path(name, shelf.environment))
@@ -173,6 +177,14 @@ def skills_under_test(shelf: "Shelf", names: Sequence[str], queries: SkillCases 
     return [one._replace(cases=_joined(queries, one.cases)) for one in chosen.values()]
 
 
+def _is_tested(one: SkillUnderTest, queries: Mapping[str, Sequence[TriggerQuery]]) -> bool:
+    """Return whether a file is tested where none is named: a copy only if its queries are others."""
+    if one.skill is None or one.path == one.skill.path:
+        return one.skill is not None or bool(one.cases.queries)
+    known = {query[:2] for query in queries[one.skill.path]}
+    return any(query[:2] not in known for query in one.cases.queries)
+
+
 def _accepted(skills: Iterable[CatalogSkill]) -> Iterator[SkillUnderTest]:
     for skill in skills:
         # Files of a live source are not on this disk.
@@ -182,15 +194,19 @@ def _accepted(skills: Iterable[CatalogSkill]) -> Iterator[SkillUnderTest]:
 
 def _left_out(catalog: Catalog) -> Iterator[SkillUnderTest]:
     """Yield the files that the catalog rejected, shadowed or filtered, each once."""
-    rows = [(error.path, getattr(error, "name", None), f"rejected: {error.message}") for error in catalog.errors]
-    rows += [(one.path, one.name, f"shadowed by {one.by}") for one in catalog.shadowed if not one.same_file]
-    rows += [(one.path, one.name, f"left out: {one.reason}") for one in catalog.filtered]
-    known = {skill.path for skill in catalog.skills}
-    for path, name, problem in rows:
+    rows = [(error.path, getattr(error, "name", None), f"rejected: {error.message}", "") for error in catalog.errors]
+    rows += [(one.path, one.name, f"shadowed by {one.by}", one.by) for one in catalog.shadowed if not one.same_file]
+    rows += [(one.path, one.name, f"left out: {one.reason}", "") for one in catalog.filtered]
+    skills = {skill.path: skill for skill in catalog.skills}
+    known = set(skills)
+    for path, name, problem, by in rows:
         folder, _, file = path.rpartition("/")
         if path not in known and file.lower().endswith(".md"):
             known.add(path)
-            yield SkillUnderTest(name or os.path.basename(folder), path, read_cases(folder), None, problem)
+            one = SkillUnderTest(name or os.path.basename(folder), path, read_cases(folder), None, problem)
+            winner = skills.get(by)
+            is_same = winner is not None and is_copy(path, winner.real_path)
+            yield one._replace(skill=winner, problem=None) if is_same else one
 
 
 def _is_at(path: str, wanted: str) -> bool:
@@ -248,18 +264,25 @@ def judge_skills(
             rivals.host,
             _absence(one, rivals),
             tuple(_judge(query, one, rivals) for query in one.cases.queries),
-            tuple(sorted(named.get(one.real_path, ()), key=lambda other: (other.margin, other.name, other.path))),
+            tuple(sorted(_named(one, rivals, named), key=lambda other: (other.margin, other.name, other.path))),
             tuple(map(str, one.cases.problems)),
         )
         for one in work
     ]
 
 
+def _named(
+    one: SkillUnderTest, rivals: Rivals, named: Mapping[int, Sequence[NamedCollision]]
+) -> Sequence[NamedCollision]:
+    position = rivals.position_of(one.name, one.real_path)
+    return named.get(position, ()) if position is not None else ()
+
+
 def _absence(one: SkillUnderTest, rivals: Rivals) -> str | None:
     """Return why a model is not told of a skill, if that does not depend on the budget."""
     if one.problem is not None and rivals.host is None:
         return one.problem
-    position = rivals.positions.get(one.real_path)
+    position = rivals.position_of(one.name, one.real_path)
     if position is None:
         return f"{rivals.host} does not list it; run `skillshelf why {one.name}`" if rivals.host else None
     hidden = rivals.skills[position].hidden
@@ -268,7 +291,7 @@ def _absence(one: SkillUnderTest, rivals: Rivals) -> str | None:
 
 def _judge(query: TriggerQuery, one: SkillUnderTest, rivals: Rivals) -> QueryResult:
     # What a catalog rejects, a host may list.
-    own = rivals.positions.get(one.real_path) if one.problem is None or rivals.host else None
+    own = rivals.position_of(one.name, one.real_path) if one.problem is None or rivals.host else None
     ranked = _distinct(rivals, rivals.rank(query.query, EVAL_DEPTH, own))
     place = next((n for n, (text, _) in enumerate(ranked) if own is not None and text == rivals.classes[own]), None)
     winner = None
@@ -302,18 +325,19 @@ def _margin(ranked: Sequence[tuple[int, float]], place: int | None) -> float | N
 
 def _collisions(
     tested: Sequence[SkillUnderTest], rivals: Rivals, progress: "TextIO | None"
-) -> Mapping[str, Sequence[NamedCollision]]:
-    """Return the collisions of each skill by its real path."""
-    known = [rivals.positions[one.real_path] for one in tested if one.real_path in rivals.positions]
-    positions = [at for at in dict.fromkeys(known) if rivals.skills[at].hidden is None][:EVAL_COLLISION_SKILLS]
-    found: dict[str, list[NamedCollision]] = {}
+) -> Mapping[int, Sequence[NamedCollision]]:
+    """Return the collisions of each skill by its position."""
+    own = [rivals.position_of(one.name, one.real_path) for one in tested]
+    known = [at for at in dict.fromkeys(own) if at is not None and rivals.skills[at].hidden is None]
+    positions = known[:EVAL_COLLISION_SKILLS]
+    found: dict[int, list[NamedCollision]] = {}
     work = watched(positions, "Comparing descriptions", progress, total=len(positions))
     for pair in find_collisions(rivals.skills, rivals.search, of=work, classes=rivals.classes):
-        for own, other, own_words, other_words in (
+        for own_at, other, own_words, other_words in (
             (pair.first, pair.second, pair.first_only, pair.second_only),
             (pair.second, pair.first, pair.second_only, pair.first_only),
         ):
             skill = rivals.skills[other]
             named = NamedCollision(skill.name, skill.path, pair.margin, pair.shared, own_words, other_words)
-            found.setdefault(rivals.skills[own].real_path, []).append(named)
+            found.setdefault(own_at, []).append(named)
     return found

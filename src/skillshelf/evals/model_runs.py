@@ -340,11 +340,16 @@ async def attempted(asked: Awaitable[ModelAnswer], seconds: float, env: Mapping[
             return await asked
     except TimeoutError:
         return RunFailure(f"there was no answer within {seconds:g} seconds")
+    except asyncio.CancelledError as error:
+        # Nobody cancelled this run: the model, or a library below it, did that to itself.
+        if (task := asyncio.current_task()) is None or task.cancelling():
+            raise
+        return RunFailure(described(error, env))
     except Exception as error:  # A model is a program of somebody else: whatever it raises is an outcome of the run.
         return RunFailure(described(error, env))
 
 
-def described(error: Exception, env: Mapping[str, str]) -> str:
+def described(error: BaseException, env: Mapping[str, str]) -> str:
     """Return an error of a model in one line, without the keys of the environment: some servers repeat them."""
     text = f"{type(error).__name__}: {error}"
     secrets = [value for name, value in (os.environ | env).items() if _SECRET.search(name) and len(value) >= _SHORTEST]
@@ -388,18 +393,18 @@ def unavailable_tools(session: "Session") -> "list[Tool[None]]":
 
 def host_tools(session: "Session", answer: HostCall) -> "list[Tool[None]]":
     """Return the tools of a host; the session decides and records every call, and a tool of ours keeps its name."""
-    from pydantic_ai.tools import Tool
+    from skillshelf.adapters.pydantic_ai import text_tool
 
     def tool(name: str) -> "Tool[None]":
-        def call(**arguments: Any) -> str:
-            decision = session.decide(name, arguments)
+        async def call(ctx: object, arguments: dict[str, Any]) -> str:
+            decision = await in_thread(lambda: session.decide(name, arguments))
             if decision.verdict == "deny":
                 return f"Error: {name} may not be used: {decision.reason}"
-            return answer(name, arguments)
+            return await in_thread(lambda: answer(name, arguments))
 
         properties = {key: {"type": "string", "description": text} for key, text in HOST_TOOLS[name].items()}
         schema = {"type": "object", "properties": properties, "required": list(properties)}
-        return Tool.from_schema(call, name, _DESCRIPTIONS[name], schema)
+        return text_tool(call, name, _DESCRIPTIONS[name], schema)
 
     taken = {name.lower() for name in session.profile.tools}
     return [tool(name) for name in HOST_TOOLS if name.lower() not in taken]

@@ -12,6 +12,7 @@ from skillshelf.catalog.search_roots import Roots
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
+from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.text import cut, fold
 from skillshelf.core.values import CatalogSkill, Root
 from skillshelf.errors import ConfigurationError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from skillshelf.hosts.survey import Survey
     from skillshelf.shelf import Shelf
 
-__all__ = ["Rivals", "rivals_against", "rivals_in_catalog", "rivals_on_host"]
+__all__ = ["Rivals", "is_copy", "rivals_against", "rivals_in_catalog", "rivals_on_host"]
 
 _Rank = Callable[[str, int, Callable[[CatalogSkill], bool]], Sequence[SearchResult]]
 
@@ -47,10 +48,27 @@ class Rivals:
         """The position of the first skill with the same text, for each skill."""
         return copy_classes(self.skills)
 
+    def position_of(self, name: str, real_path: str) -> int | None:
+        """Return the position of a file, or that of a copy of it under the same name; None if there is neither."""
+        known = self._positions.get(real_path)
+        return known if known is not None else self._copy_of(name, real_path)
+
+    def _copy_of(self, name: str, real_path: str) -> int | None:
+        same = self._named.get(name, ())
+        return next((n for n in same if is_copy(self.skills[n].real_path, real_path)), None)
+
     @cached_property
-    def positions(self) -> Mapping[str, int]:
+    def _positions(self) -> Mapping[str, int]:
         """The position of each skill by its real path."""
         return {skill.real_path: n for n, skill in reversed(list(enumerate(self.skills)))}
+
+    @cached_property
+    def _named(self) -> Mapping[str, Sequence[int]]:
+        """The positions of the skills of each name."""
+        named: dict[str, list[int]] = {}
+        for n, skill in enumerate(self.skills):
+            named.setdefault(skill.name, []).append(n)
+        return named
 
     @cached_property
     def _by_path(self) -> Mapping[str, int]:
@@ -68,6 +86,15 @@ class Rivals:
     def _is_shown(self, skill: CatalogSkill, own: int | None) -> bool:
         position = self._by_path[skill.path]
         return self.skills[position].hidden is None or position == own
+
+
+def is_copy(path: str, other: str) -> bool:
+    """Return whether two files have the same bytes."""
+    try:
+        one, two = (files.read_file(file, limit=SKILL_FILE_BYTES, links="follow") for file in (path, other))
+    except OSError:
+        return False
+    return one is not None and one == two
 
 
 def rivals_in_catalog(shelf: "Shelf") -> Rivals:

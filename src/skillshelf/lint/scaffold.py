@@ -216,11 +216,14 @@ def _contents(options: NewSkillOptions) -> dict[str, bytes]:
 
 def _queries(title: str, description: str) -> str:
     """Return first test queries: what the description says, in its own words, and something that it does not."""
-    clauses = [clause for clause in re.split(r"\buse (?:when|for|if|to)\b", description, flags=re.IGNORECASE) if clause]
-    asked = [fold(clause).strip(" .,;:-")[:_QUERY_CHARS] for clause in clauses[:2]]
+    sentences = re.split(r"(?<=[.!?])\s+|(?<=[。！？])", fold(description))
+    # What a skill is not for is no request that should find it.
+    said = " ".join(one for one in sentences if not re.search(r"\b(?:not|never|don['’]t) use\b|\bnot for\b", one, re.I))
+    clauses = re.split(r"\buse (?:when|for|if|to)\b|(?<=[。！？])\s*", said or fold(description), flags=re.IGNORECASE)
+    asked = [query for clause in clauses if (query := clause.strip(" .,;:-。！？")[:_QUERY_CHARS])][:2]
     known = set(re.findall(r"\w+", f"{title} {description}".lower()))
     foreign = [query for query in _FOREIGN if known.isdisjoint(query.lower().split())] or _FOREIGN[-1:]
-    rows = [(query, True) for query in dict.fromkeys(asked) if query] + [(query, False) for query in foreign[:2]]
+    rows = [(query, True) for query in dict.fromkeys(asked)] + [(query, False) for query in foreign[:2]]
     lines = [json.dumps({"query": query, "should_trigger": should}, ensure_ascii=False) for query, should in rows]
     return "[\n  " + ",\n  ".join(lines) + "\n]\n"
 

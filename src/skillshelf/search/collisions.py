@@ -1,8 +1,8 @@
 """Find skills whose descriptions say nearly the same, so that one takes the requests of the other.
 
 Every skill is searched for by its own description. A neighbour that is above it, or close behind, collides with it if
-the two descriptions also share most of their rare words: among a thousand skills many are close neighbours of another
-without being meant for the same requests.
+the two descriptions also share most of their rare words, or one has nearly all of those of the other: among a thousand
+skills many are close neighbours of another without being meant for the same requests.
 """
 
 import math
@@ -23,6 +23,10 @@ MARGIN = 0.1
 """A neighbour whose score is at most this share below the skill's own is close."""
 SIMILAR = 0.7
 """The cosine of two descriptions from which on neighbours collide; docs/eval.md shows how both were chosen."""
+CONTAINED = 0.95
+"""The share of a description that another one says too, by weight, from which on a smaller cosine is enough."""
+SIMILAR_CONTAINED = 0.5
+"""That smaller cosine: a description that is nearly a part of another one collides with it."""
 DUPLICATE = 0.85
 """The same cosine where nothing is searched for, so that it alone decides."""
 _NEIGHBOURS = 12
@@ -100,7 +104,7 @@ def find_collisions(
     return [
         _collision(pair, margins[pair], skills, vectors)
         for pair in sorted(margins)
-        if margins[pair] <= MARGIN and _cosine(vectors[pair[0]], vectors[pair[1]]) >= SIMILAR
+        if margins[pair] <= MARGIN and _is_similar(vectors[pair[0]], vectors[pair[1]])
     ]
 
 
@@ -164,6 +168,19 @@ def _vectors(descriptions: Sequence[str]) -> list[dict[str, float]]:
 
 def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     return math.fsum(weight * other.get(term, 0.0) for term, weight in one.items())
+
+
+def _is_similar(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Return whether two descriptions say nearly the same, or one of them nearly a part of the other."""
+    cosine, least = _cosine(one, other), min(len(one), len(other))
+    if cosine >= SIMILAR or cosine < SIMILAR_CONTAINED or least < _LEAST_TERMS:
+        return cosine >= SIMILAR
+    return max(_contained(one, other), _contained(other, one)) >= CONTAINED
+
+
+def _contained(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """Return the share of the weight of a description, whose length is 1, that is in terms of another one."""
+    return math.fsum(weight * weight for term, weight in one.items() if term in other)
 
 
 def _collision(

@@ -22,6 +22,7 @@ from skillshelf.core.limits import (
     EMBEDDING_REST_SECONDS,
     EMBEDDING_SECONDS,
     EMBEDDING_TRIES,
+    EMBEDDING_WAIT_SECONDS,
     EMBEDDING_WHOLE_SECONDS,
     EMBEDDINGS_AT_ONCE,
     EMBEDDINGS_KEPT,
@@ -48,7 +49,8 @@ class Embedder(Protocol):
     """A model that turns texts into lists of numbers.
 
     `identity` names it: embeddings are kept under this name, so a model with other numbers needs another one. One that
-    is `english_only` is not asked about queries that are mostly Chinese, Japanese or Korean.
+    is `english_only` is not asked about queries that are mostly Chinese, Japanese or Korean. Searches of several
+    threads call `embed` at the same time.
     """
 
     identity: str
@@ -65,7 +67,7 @@ class EmbeddingScorer:
     The embeddings of skills are kept in the folder `cache`, without one in memory. The nearest skill gets `weight`,
     those after it less, and at most twenty, or a tenth of the catalog, get anything. One search spends at most
     `seconds` on skills that have no embedding yet. A model that failed is not asked again for `rest_seconds`. Safe to
-    use from several threads.
+    use from several threads: one of them asks for the skills, and the others wait `wait_seconds` for it.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class EmbeddingScorer:
         weight: float = _WEIGHT,
         seconds: float = EMBEDDING_WHOLE_SECONDS,
         rest_seconds: float = EMBEDDING_REST_SECONDS,
+        wait_seconds: float = EMBEDDING_WAIT_SECONDS,
     ) -> None:
         _require_numpy()
         self._embedder = embedder
@@ -83,42 +86,66 @@ class EmbeddingScorer:
         self._weight = weight
         self._seconds = seconds
         self._rest_seconds = rest_seconds
+        self._wait_seconds = wait_seconds
         self._rests_until = 0.0
         self._known: tuple[Sequence[CatalogSkill], numpy.ndarray[Any, Any]] | None = None
         self._queries: dict[str, numpy.ndarray[Any, Any]] = {}
         self._lock = Lock()
+        self._asking_for_skills = Lock()
 
     def score(self, query: str, skills: Sequence[CatalogSkill]) -> Sequence[float]:
         """Return the score of each skill; raise an error if the model does not answer as it should."""
         if not skills or (self._embedder.english_only and is_mostly_unspaced(query)):
             return [0.0] * len(skills)
-        with self._lock:
-            matrix, vector = self._matrix(skills), self._query_vector(query)
-            if matrix.shape[1] != len(vector):
-                self._vectors.forget()
-                self._known = None
-                before = f"{len(vector)} numbers and gave {matrix.shape[1]} before"
-                raise SourceRefused("embedding", f"it gives {before}; all are asked again")
+        matrix, vector = self._matrix(skills), self._query_vector(query)
+        if matrix.shape[1] != len(vector):
+            self._forget()
+            before = f"{len(vector)} numbers and gave {matrix.shape[1]} before"
+            raise SourceRefused("embedding", f"it gives {before}; all are asked again")
         return _scores(matrix @ vector, self._weight)
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._vectors.forget()
+            self._known = None
 
     def _matrix(self, skills: Sequence[CatalogSkill]) -> "numpy.ndarray[Any, Any]":
         """Return the embeddings of skills as rows; those of the same catalog are kept."""
-        if self._known is not None and self._known[0] is skills:
-            return self._known[1]
+        known = self._known
+        if known is not None and known[0] is skills:
+            return known[1]
         if len(skills) > EMBEDDINGS_KEPT:
             raise SourceRefused("embedding", f"more than {EMBEDDINGS_KEPT} skills are not embedded (EMBEDDINGS_KEPT)")
         import numpy
 
         texts = [_text_of(skill) for skill in skills]
-        found = self._vectors.fetch(texts)
-        self._add_missing(found, list(dict.fromkeys(text for text in texts if text not in found)))
+        found = self._all_vectors(texts)
         sizes = set(map(len, found.values()))
         if len(sizes) > 1 or max(sizes) % 2:
-            self._vectors.forget()
+            self._forget()
             raise SourceRefused("embedding", "it gives another number of numbers than before; all are asked again")
-        rows = numpy.frombuffer(b"".join(map(found.__getitem__, texts)), "<f2").reshape(len(texts), -1)
-        self._known = skills, rows.astype("f4")
-        return self._known[1]
+        rows = numpy.frombuffer(b"".join(map(found.__getitem__, texts)), "<f2").reshape(len(texts), -1).astype("f4")
+        self._known = skills, rows
+        return rows
+
+    def _all_vectors(self, texts: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the embedding of each text; raise SourceUnreachable while another search asks for them."""
+        found = self._fetched(texts)
+        if len(found) == len(set(texts)):
+            return found
+        # A slow server must not hold up every search, but a fast one is worth the wait.
+        if not self._asking_for_skills.acquire(timeout=self._wait_seconds):
+            raise SourceUnreachable("another search is asking for the embeddings of the skills")
+        try:
+            found = self._fetched(texts)
+            self._add_missing(found, list(dict.fromkeys(text for text in texts if text not in found)))
+        finally:
+            self._asking_for_skills.release()
+        return found
+
+    def _fetched(self, texts: Sequence[str]) -> dict[str, bytes]:
+        with self._lock:
+            return self._vectors.fetch(texts)
 
     def _add_missing(self, found: dict[str, bytes], missing: Sequence[str]) -> None:
         """Embed what is missing, some texts at a time; what was embedded stays if the time is over."""
@@ -131,24 +158,32 @@ class EmbeddingScorer:
             # Half precision: the order of cosines is the same, and the file half as large.
             rows = [row.astype("<f2").tobytes() for row in self._embedded(some)]
             new = dict(zip(some, rows, strict=True))
-            self._vectors.store(new)
+            with self._lock:
+                self._vectors.store(new)
             found |= new
 
     def _query_vector(self, query: str) -> "numpy.ndarray[Any, Any]":
-        if query not in self._queries:
-            (vector,) = self._embedded([_sendable(query)])
+        with self._lock:
+            known = self._queries.get(query)
+        if known is not None:
+            return known
+        vector: numpy.ndarray[Any, Any] = self._embedded([_sendable(query)])[0]
+        with self._lock:
             if len(self._queries) >= _QUERIES_KEPT:
                 self._queries.clear()
             self._queries[query] = vector
-        return self._queries[query]
+        return vector
 
     def _embedded(self, texts: Sequence[str]) -> "numpy.ndarray[Any, Any]":
-        """Return the embeddings of texts as rows of length 1, by the model."""
+        """Return the embeddings of texts as rows of length 1, by the model, which no lock waits for."""
         if time.monotonic() < self._rests_until:
             rest = f"{self._rest_seconds:g} seconds (EMBEDDING_REST_SECONDS)"
             raise SourceUnreachable(f"it failed, and is not asked again for {rest}")
-        self._rests_until = time.monotonic() + self._rest_seconds
-        rows = _unit_rows(self._embedder.embed(texts), len(texts))
+        try:
+            rows = _unit_rows(self._embedder.embed(texts), len(texts))
+        except Exception:
+            self._rests_until = time.monotonic() + self._rest_seconds
+            raise
         self._rests_until = 0.0
         return rows
 
@@ -289,11 +324,13 @@ class ConfiguredScorer:
         self._environment = environment
         self._cache = cache
         self._made: EmbeddingScorer | None = None
+        self._lock = Lock()
 
     def score(self, query: str, skills: Sequence[CatalogSkill]) -> Sequence[float]:
         """Return the score of each skill."""
-        if self._made is None:
-            self._made = EmbeddingScorer(self._endpoint(), cache=self._cache)
+        with self._lock:
+            if self._made is None:
+                self._made = EmbeddingScorer(self._endpoint(), cache=self._cache)
         return self._made.score(query, skills)
 
     def _endpoint(self) -> EmbeddingEndpoint:

@@ -306,8 +306,9 @@ class Picker(App[SkillRow]):
             words.append(f"loading {self._loading_host} …")
         elif self._filter != shown or not self._answer.ranked:
             words.append("searching …")
-        elif self._answer.weak:
-            words.append("no clear match")
+        else:
+            words += ["no clear match"] if self._answer.weak else []
+            words += self._answer.notes
         self._write("status", shorten(" · ".join(words), max(4, self.size.width - 12)), "quiet")
 
     # Keys -----------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ def _listing(answer: MatchingRows) -> str:
     query, count = visible(answer.row_filter.query.strip()), len(answer.rows)
     match = f" for {query!r}" if query else ""
     lines = [f"{plural(count, 'skill')}{match}{', no clear match' if answer.weak else ''}{':' if count else ''}"]
+    lines += [f"({visible(note)})" for note in answer.notes]
     for number, row in enumerate(answer.rows[:_PAGE], 1):
         text = shorten(visible(row.text), _TEXT_CELLS)
         lines.append(f"{number}. {visible(row.name)} ({row.scope}, {row.state}): {text}")

@@ -105,7 +105,7 @@ class MatchingRows(NamedTuple):
     """The rows that match a filter, of `total` rows; `more` means that the search stopped at its limit.
 
     `ranked` is False where only names were compared, because the index was not ready; `weak` means that no row clearly
-    fits the query.
+    fits the query. `notes` are those of the search.
     """
 
     row_filter: RowFilter
@@ -114,6 +114,7 @@ class MatchingRows(NamedTuple):
     more: bool = False
     ranked: bool = True
     weak: bool = False
+    notes: tuple[str, ...] = ()
 
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -198,16 +199,17 @@ def select_rows(
         return MatchingRows(row_filter, left, len(shown))
     best: list[SkillRow] = []
     more = weak = False
+    notes: tuple[str, ...] = ()
     if rank:
         by_path = {row.path: row for row in left if row.skill is not None}
         report = shelf.search(
             query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path, every=True
         )
         best, more = [by_path[result.skill.path] for result in report.results], report.truncated
-        weak = report.weak and bool(best)
+        weak, notes = report.weak and bool(best), report.notes
     found = {row.path for row in best}
     rest = [row for row in left if row.path not in found and _contains(row, query.casefold())]
-    return MatchingRows(row_filter, [*best, *rest], len(shown), more, rank, weak and not rest)
+    return MatchingRows(row_filter, [*best, *rest], len(shown), more, rank, weak and not rest, notes)
 
 
 def _is_shown(row: SkillRow, shown: Shown) -> bool:
