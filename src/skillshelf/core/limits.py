@@ -139,6 +139,7 @@ __all__ = [
     "QUERY_TERMS",
     "RECORDS_BYTES",
     "RELEASES_LISTED",
+    "RELEASE_PAGES",
     "RELEASE_VERSION_CHARS",
     "REMOTE_BYTES",
     "REPOSITORY_FOLDERS",
@@ -795,6 +796,9 @@ UPLOAD_BYTES = TREE_BYTES + 1024 * 1024
 
 RELEASES_LISTED = 1000
 """Releases in one answer of a team server; `next` leads to those after them."""
+
+RELEASE_PAGES = 100
+"""Pages of releases that `release list` reads of a team server."""
 
 RELEASE_VERSION_CHARS = 128
 """Characters of the version of a release."""

@@ -302,11 +302,18 @@ class Releases:
             )
         return version if row is not None else None
 
-    def approve(self, caller: Caller, name: str, version: str) -> ReleaseChange:
-        """Approve the tree of a release; it moves to the channel `approved` once enough people did."""
-        return self._change(
-            caller, name, version, lambda transaction, release, rev: _approve(transaction, caller, release, rev)
-        )
+    def approve(self, caller: Caller, name: str, version: str, tree: str = "") -> ReleaseChange:
+        """Approve the tree of a release; it moves to the channel `approved` once enough people did.
+
+        With `tree` it must be that one: what somebody looked at is what they approve.
+        """
+
+        def approve(transaction: Transaction, release: Release, rev: int) -> bool:
+            if tree and release.tree != tree:
+                raise ReleaseExists(f"{name} {version} has another tree than the one that is approved: {release.tree}")
+            return _approve(transaction, caller, release, rev)
+
+        return self._change(caller, name, version, approve)
 
     def yank(self, caller: Caller, name: str, version: str, why: str = "") -> ReleaseChange:
         """Take a release out of channels and listings; who knows its version still gets it, with a mark."""
