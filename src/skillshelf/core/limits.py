@@ -84,6 +84,7 @@ __all__ = [
     "INSTALLED_NAME_BYTES",
     "INSTALL_WAIT_SECONDS",
     "ISSUER_BYTES",
+    "ISSUER_FIRST_SECONDS",
     "ISSUER_KEYS",
     "ISSUER_SECONDS",
     "JOURNAL_ALARMS",
@@ -829,6 +830,9 @@ ISSUER_BYTES = 256 * 1024
 
 ISSUER_KEYS = 64
 """Keys of an issuer; further ones do not count."""
+
+ISSUER_FIRST_SECONDS = 1
+"""Time that a token waits while another one fetches the first keys of an issuer."""
 
 ISSUER_SECONDS = 5
 """Time for an issuer to answer."""

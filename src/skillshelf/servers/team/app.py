@@ -56,6 +56,8 @@ class TeamApp:
         self._mcp = mcp
         self._limiter = anyio.CapacityLimiter(TEAM_THREADS)
         self._auth_limiter = anyio.CapacityLimiter(_AUTH_THREADS)
+        # Of their own: while an issuer is slow, people with tokens of this server are not kept waiting.
+        self._issuer_limiter = anyio.CapacityLimiter(_AUTH_THREADS)
 
     # Who may -----------------------------------------------------------------------------------------
 
@@ -86,7 +88,8 @@ class TeamApp:
         if (known := people.known(token)) is not None:
             return known
         try:
-            return await anyio.to_thread.run_sync(people.authenticate, token, limiter=self._auth_limiter)
+            limiter = self._issuer_limiter if people.asks_issuer(token) else self._auth_limiter
+            return await anyio.to_thread.run_sync(people.authenticate, token, limiter=limiter)
         except NotAuthenticated as error:
             raise self._refused(scope, route, str(error), is_wrong=True) from None
         except DatabaseAway:

@@ -103,6 +103,8 @@ class TeamServer:
             shelf_of = published.shelf_of
         catalogs = TeamCatalogs(shelf_of or local_shelves(shelf), **{**recorded, "journal_of": journal_of})
         keys = IssuerKeys(issuer, fetch_from(issuer, shelf.environment)) if issuer is not None else None
+        if keys is not None:
+            keys.fetch_behind()
         self.services = TeamServices(database, catalogs, Authenticator(database, keys), issuer=issuer)
         self.mcp = McpEndpoint(catalogs, self.services.metrics, self.limits)
         if published is not None:
