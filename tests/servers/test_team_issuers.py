@@ -57,6 +57,26 @@ def test_a_signed_token_opens_the_server(machine: Machine, database: Database) -
             assert team.get("/api/v1/me", issuer.token(name)).json["scopes"] == ["skills:read"]
 
 
+def test_an_issuer_without_a_document_has_its_keys_at_the_usual_address(machine: Machine, database: Database) -> None:
+    gone = answer(b"", 404)
+    with team_of(machine, database, discovery=gone, keys=gone) as (team, site, issuer):
+        keys = {"keys": [issuer.public(name) for name in issuer.offered]}
+        site.routes["/.well-known/jwks.json"] = answer(json.dumps(keys).encode())
+
+        assert team.get("/api/v1/me", issuer.token(scope="skills:read")).json["subject"] == "ada"
+
+
+def test_a_token_that_names_no_key_is_good_if_one_of_the_issuer_signed_it(machine: Machine, database: Database) -> None:
+    with team_of(machine, database) as (team, site, issuer):
+        keys = [{**issuer.public(name), "kid": None} for name in issuer.offered]
+        site.routes[KEYS] = answer(json.dumps({"keys": keys}).encode())
+        good = [issuer.token(name, headers={"kid": None}) for name in issuer.offered]
+        issuer.keys["rsa"] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        strange = issuer.token("rsa", headers={"kid": None})
+
+        assert [team.get("/api/v1/me", token).status for token in (*good, strange)] == [200, 200, 200, 401]
+
+
 def with_secret_of_public_key(issuer: IssuerUnderTest) -> str:
     """A token whose shared secret is the public key, which everybody knows."""
     secret = issuer.keys["rsa"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -29,7 +29,7 @@ from skillshelf.core.limits import (
 )
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.errors import ConfigurationError, SkillError, SourceNotFound
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.tokens import (
     LOGIN_PREFIX,
@@ -61,6 +61,8 @@ _LEEWAY_SECONDS = 5
 _LATEST_SECONDS = 253_402_300_799
 _RSA_BITS = 2048
 _DISCOVERY = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
+_USUAL_KEYS = "/.well-known/jwks.json"
+_ANY_KEY = ""
 
 Clock = Callable[[], float]
 Fetch = Callable[[str], Mapping[str, Any]]
@@ -265,7 +267,8 @@ class IssuerKeys:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             return None
-        name, algorithm = header.get("kid"), header.get("alg")
+        # Without a name, each key of the algorithm may have signed it.
+        name, algorithm = header.get("kid", _ANY_KEY), header.get("alg")
         if not isinstance(name, str) or algorithm not in ALGORITHMS:
             return None
         keys, fetched = self._keys_of((name, algorithm))
@@ -345,40 +348,48 @@ class IssuerKeys:
             note(f"the keys of {self.issuer.url} {state}")
 
     def _address(self) -> str:
-        """Return the address of the keys, which the issuer's own document names."""
+        """Return the address of the keys: what the issuer's own document names, or the usual one if it has none."""
         base, end = self.issuer.url.rstrip("/"), time.monotonic() + ISSUER_SECONDS
-        for number, path in enumerate(_DISCOVERY):
+        problem = None
+        for path in _DISCOVERY:
             try:
                 document = self._fetch(base + path)
-            except SkillError:
+            except SourceNotFound:
+                continue
+            except SkillError as error:
+                problem = error
                 # An issuer that took all its time for the first one gets no second chance now.
-                if number + 1 == len(_DISCOVERY) or time.monotonic() >= end:
-                    raise
+                if time.monotonic() >= end:
+                    break
                 continue
             address = document.get("jwks_uri")
             if document.get("issuer") == self.issuer.url and isinstance(address, str):
                 return address
-        raise SkillError(f"{self.issuer.url} names no keys, or another issuer")
+            problem = SkillError(f"{self.issuer.url} names no keys, or another issuer")
+        if problem is not None:
+            raise problem
+        return base + _USUAL_KEYS
 
 
 def _keys_in(document: Mapping[str, Any]) -> Mapping[_KeyName, Sequence[jwt.PyJWK]]:
     """Return the usable keys of a set by name and algorithm: for signatures, asymmetric, and long enough.
 
-    Several keys may have one name: a token is good if one of them signed it.
+    Several keys may have one name: a token is good if one of them signed it. `_ANY_KEY` is a name of each.
     """
     listed = document.get("keys")
     if not isinstance(listed, list):
         raise SkillError("the set of keys has no list of them")
     found: dict[_KeyName, list[jwt.PyJWK]] = {}
     for value in listed[:ISSUER_KEYS]:
-        if not isinstance(value, dict) or value.get("use", "sig") != "sig" or not isinstance(value.get("kid"), str):
+        if not isinstance(value, dict) or value.get("use", "sig") != "sig":
             continue
         try:
             key = jwt.PyJWK(value)
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError):
             continue
         if key.algorithm_name in ALGORITHMS and getattr(key.key, "key_size", _RSA_BITS) >= _least_bits(value):
-            found.setdefault((value["kid"], key.algorithm_name), []).append(key)
+            for name in {_ANY_KEY, key.key_id or _ANY_KEY}:
+                found.setdefault((name, key.algorithm_name), []).append(key)
     return found
 
 
