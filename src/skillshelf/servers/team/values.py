@@ -58,7 +58,7 @@ SCOPES: Mapping[str, str] = {
     READ: "list, search and load skills; with a pattern, as skills:read:frontend-*, only those whose names match",
     PUBLISH: "publish, yank and approve releases",
     JOURNAL_WRITE: "send journals",
-    JOURNAL_READ: "read journals and usage",
+    JOURNAL_READ: "read journals, and usage by day and person",
     METRICS_READ: "read the metrics of the server, and nothing else",
     ADMIN: "everything in the tenant, and the metrics",
 }
