@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from urllib.parse import quote, urlencode
 
@@ -39,7 +39,7 @@ from skillshelf.servers.team.migrations import (
     postgres_statements,
     sqlite_statements,
 )
-from skillshelf.servers.team.values import DEFAULT_TENANT, DatabaseAway, NoSuchTenant, RowExists, checked_slug
+from skillshelf.servers.team.values import DEFAULT_TENANT, SLUG, DatabaseAway, NoSuchTenant, RowExists, checked_slug
 
 if TYPE_CHECKING:
     import psycopg
@@ -99,6 +99,9 @@ class Database(Protocol):
 
     def add_tenant(self, slug: str) -> bool:
         """Add a tenant; return False if there is one of this name."""
+
+    def alone(self, task: str) -> AbstractContextManager[bool]:
+        """Return the block of a task that one server does at a time; it gets False while another one does it."""
 
     def check(self) -> None:
         """Raise `DatabaseAway` if the database does not answer."""
@@ -204,6 +207,26 @@ class SqliteDatabase:
         """Make the file of a tenant."""
         with _sqlite_errors(self.file_of(checked_slug(slug))):
             return self._make(slug)
+
+    @contextmanager
+    def alone(self, task: str) -> Iterator[bool]:
+        """Hold the lock file of a task."""
+        try:
+            with locked_within(f"{self.path}.{task}.lock", 0) as held:
+                yield held
+        except OSError as error:
+            raise DatabaseAway(f"{self.path}.{task}.lock cannot be used: {error.strerror or error}") from None
+
+    def tenants(self) -> list[str]:
+        """Return the tenants that have a file."""
+        folder, _, name = self.path.rpartition("/")
+        stem, dot, end = name.rpartition(".")
+        pattern = re.compile(rf"{re.escape(stem or end)}\.({SLUG}){re.escape(dot + end) if stem else ''}")
+        try:
+            found = [match[1] for match in map(pattern.fullmatch, files.stamps_in(folder or "/")) if match]
+        except OSError as error:
+            raise DatabaseAway(f"{folder} cannot be read: {error.strerror or error}") from None
+        return [DEFAULT_TENANT, *sorted(set(found) - {DEFAULT_TENANT})]
 
     def check(self) -> None:
         """Read one row of the default tenant."""
@@ -394,6 +417,13 @@ class PostgresDatabase:
                 "insert into tenant (id, slug, created) values (?, ?, ?) on conflict do nothing", (slug, slug, now_ms())
             )
         return added > 0
+
+    @contextmanager
+    def alone(self, task: str) -> Iterator[bool]:
+        """Hold a lock of the database for a task, on a connection of its own; it ends with that."""
+        with _postgres_errors(), closing(self.connect()) as connection:
+            row = connection.execute("select pg_try_advisory_lock(hashtext(%s))", (f"skillshelf.{task}",)).fetchone()
+            yield bool(row and row[0])
 
     def check(self) -> None:
         """Ask for one row of the default tenant."""
