@@ -39,7 +39,15 @@ from skillshelf.servers.team.migrations import (
     postgres_statements,
     sqlite_statements,
 )
-from skillshelf.servers.team.values import DEFAULT_TENANT, SLUG, DatabaseAway, NoSuchTenant, RowExists, checked_slug
+from skillshelf.servers.team.values import (
+    DEFAULT_TENANT,
+    SLUG,
+    DatabaseAway,
+    NoSuchTenant,
+    RowExists,
+    TeamError,
+    checked_slug,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -58,6 +66,7 @@ __all__ = [
 Row = tuple[Any, ...]
 Engine = Literal["sqlite", "postgresql"]
 
+_NOT_KEPT = "a value has characters or digits that no database keeps"
 _PLACEHOLDER = re.compile(r"'(?:[^']|'')*'|\?|%")
 
 
@@ -329,6 +338,8 @@ def _sqlite_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.IntegrityError as error:
         raise RowExists(str(error)) from None
+    except (sqlite3.DataError, UnicodeEncodeError, OverflowError):
+        raise TeamError(_NOT_KEPT) from None
     except sqlite3.Error as error:
         raise DatabaseAway(f"the database {path} cannot be used: {error}") from None
     except OSError as error:
@@ -524,6 +535,9 @@ def _postgres_errors() -> Iterator[None]:
         yield
     except psycopg.IntegrityError as error:
         raise RowExists(error.diag.message_primary or "a key is taken") from None
+    except (psycopg.DataError, UnicodeEncodeError):
+        # A NUL, half of a surrogate pair, a number beyond 64 bits: the database is well, the request is not.
+        raise TeamError(_NOT_KEPT) from None
     except psycopg.Error as error:
         # The text may quote the address, and an address may hold a password.
         reason = error.diag.message_primary or type(error).__name__
