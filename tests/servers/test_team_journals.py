@@ -21,9 +21,10 @@ from skillshelf.errors import LimitExceeded
 from skillshelf.journal.format import digest_of, seal
 from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
-from skillshelf.servers.team.journal_intake import CONTENT_POLICY, SERVER, day_of, head_of, lines_in, take
+from skillshelf.servers.team.journal_intake import CONTENT_POLICY, SERVER, head_of, lines_in, take
 from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, streams, usage
 from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
+from skillshelf.servers.team.journal_rows import day_of
 from skillshelf.servers.team.values import Caller, TeamError
 
 ID = "ab" * 16

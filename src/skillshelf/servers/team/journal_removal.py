@@ -15,7 +15,8 @@ from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
 from skillshelf.journal.sent_lines import SentLine, sent_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, Transaction, now_ms
-from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES, day_of
+from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES
+from skillshelf.servers.team.journal_rows import day_of
 from skillshelf.servers.team.values import DEFAULT_TENANT, TeamError
 
 __all__ = ["DailyRetention", "Forgotten", "Removed", "apply_retention", "forget", "kept_days", "remove_days"]
