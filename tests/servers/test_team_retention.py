@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from support.journal_streams import ADA, NOW, chain, events
 from support.postgres import PASSWORD, PostgresCluster
-from support.published_servers import wait_for
+from support.published_servers import serving, wait_for
+from support.trees import Machine
 
 from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres, open_database
 from skillshelf.servers.team.journal_intake import SERVER, take
 from skillshelf.servers.team.journal_removal import DailyRetention, Removed, apply_retention, forget
+from skillshelf.servers.team.migrations import MIGRATIONS
 
 DAY_MS = 24 * 60 * 60 * 1000
 TENANTS = ("default", "acme", "globex")
@@ -149,3 +151,42 @@ def test_outside_of_retention_its_policies_show_nothing(cluster: PostgresCluster
 
     assert rows == [("globex",)]
     assert seen == (0,)
+
+
+@pytest.mark.slow
+def test_a_database_of_the_first_version_gets_it_and_no_policy_names_a_role(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD, migrations=MIGRATIONS[:1])
+    done = migrate_postgres(owner)
+    with closing(open_database(done.address)) as database:
+        fill(database)
+        assert apply_retention(database, 2, now=NOW + 5 * DAY_MS) == Removed(days=1)
+    with psycopg.connect(owner) as connection:
+        roles = connection.execute("select distinct roles::text from pg_policies").fetchall()
+
+    # A dump is restored in clusters whose roles have other names.
+    assert (done.before, roles) == (1, [("{public}",)])
+
+
+def test_a_time_that_is_none_ends_the_server_before_it_listens(machine: Machine) -> None:
+    done = machine.run("serve", "--keep-lines", "soon", "--listen", "127.0.0.1:0")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--keep-lines needs a time such as 90d, 12w or 2y, not 'soon'" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_server_that_starts_removes_what_is_too_old(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    with closing(SqliteDatabase(str(path))) as database:
+        fill(database)
+        with database.transaction("default") as transaction:
+            transaction.execute("update event set day = 20200101")
+
+    with (
+        serving(tmp_path / "home", f"sqlite:///{path}", tmp_path / "blobs", "--keep-lines", "90d"),
+        closing(SqliteDatabase(str(path))) as database,
+    ):
+        wait_for(lambda: True if left(database, "default")["event"] == 0 else None)

@@ -207,13 +207,14 @@ TENANT_TABLES = (
 RETAINED_TABLES = ("tombstone", "journal_session")
 """Tables whose old rows are removed for all tenants at once; those of events are dropped as partitions."""
 
-_RETENTION_POLICY = f"""do $$ begin
-    execute format('create policy of_retention on {{table}} for all to %I '
-        'using (current_setting(''skillshelf.retention'', true) = ''on'')',
-        (select pg_get_userbyid(proowner) from pg_proc
-            where proname = 'drop_event_days' and pronamespace = '{SCHEMA}'::regnamespace));
-    end $$"""
-"""The policy for the owner of the function that removes old rows, while it runs."""
+_RETENTION_POLICY: Final = (
+    "create policy of_retention on {table} using (current_setting('skillshelf.retention', true) = 'on' "
+    "and current_user = (select pg_get_userbyid(relowner) from pg_class where oid = '{schema}.{table}'::regclass))"
+)
+"""The policy for the owner of the tables, as whom the function that removes old rows runs, while it runs.
+
+It names no role: a dump of one cluster is restored in another, where the owner may have another name.
+"""
 
 
 def sqlite_statements(migration: Migration) -> Iterator[str]:
@@ -246,7 +247,7 @@ def postgres_policies(
         yield f"create policy of_tenant on {table} using ({own}) with check ({own})"
     for table in RETAINED_TABLES:
         if table in tenant_tables:
-            yield _RETENTION_POLICY.replace("{table}", table)
+            yield _RETENTION_POLICY.format(table=table, schema=SCHEMA)
     for table in shared_tables:
         # The releases in the subquery are those of the tenant, by their own policy.
         tree = f"{table}.{'digest' if table == 'tree' else 'tree'}"
