@@ -975,7 +975,12 @@ COMMANDS: Mapping[str, Command] = {
                 "T",
             ),
             Option("--expires", "token create: when the token ends, such as 90d or 2027-01-31", "WHEN"),
-            Option("--keep-lines", "retention: how long lines of journals are kept, such as 90d, 12w or 2y", "TIME"),
+            Option(
+                "--keep-lines",
+                "how long lines of journals are kept, such as 90d, 12w or 2y: older ones are removed every day, "
+                "or by retention once (default: for ever)",
+                "TIME",
+            ),
             Option("--password-file", "migrate: the password of the role that the server connects as", "FILE"),
         ),
         (

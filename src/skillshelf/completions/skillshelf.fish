@@ -363,7 +363,7 @@ complete -c skillshelf -n '__skillshelf_is serve' -l access-log -d 'write a line
 complete -c skillshelf -n '__skillshelf_is serve' -l scope -d 'token create: a scope of the token; may be repeated' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l tenant -d 'the tenant of a token, member or journal (default: default); retention: only this one' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l expires -d 'token create: when the token ends, such as 90d or 2027-01-31' -x
-complete -c skillshelf -n '__skillshelf_is serve' -l keep-lines -d 'retention: how long lines of journals are kept, such as 90d, 12w or 2y' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l keep-lines -d 'how long lines of journals are kept, such as 90d, 12w or 2y: older ones are removed every day, or by retention once (default: for ever)' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l password-file -d 'migrate: the password of the role that the server connects as' -r -F
 complete -c skillshelf -n '__skillshelf_is serve 0' -a 'token tenant member migrate journal retention forget'
 complete -c skillshelf -n '__skillshelf_is rpc' -l journal -d 'record what happens in this file, as events' -r -F

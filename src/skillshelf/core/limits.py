@@ -150,6 +150,7 @@ __all__ = [
     "REQUEST_SECONDS",
     "REQUEST_WAIT_SECONDS",
     "RESOURCE_BYTES",
+    "RETENTION_SECONDS",
     "RPC_ASKING",
     "RPC_BATCH",
     "RPC_CONFIRM_SECONDS",
@@ -848,6 +849,9 @@ JOURNAL_BATCH_BYTES = 4 * 1024 * 1024
 
 JOURNAL_BATCH_LINES = 2_000
 """Lines of a journal that are sent to a server at once."""
+
+RETENTION_SECONDS = 3600.0
+"""Time after which a server with `--keep-lines` looks again whether lines of journals are too old."""
 
 JOURNAL_ALARMS = 100
 """Alarms about one journal that a server keeps; more are not recorded."""

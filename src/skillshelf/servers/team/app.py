@@ -66,6 +66,9 @@ class TeamApp:
 
         Raise `RequestRefused` for a request without the token or the scope that the route needs.
         """
+        # A NUL is in no name, and PostgreSQL does not even take it in a question.
+        scope["path"] = scope["path"].replace("\0", "\ufffd")
+        scope["query_string"] = scope["query_string"].replace(b"%00", b"%EF%BF%BD")
         route, parts, others = self._table.find(scope["method"], scope["path"])
         scope[_ROUTE], scope[_PARTS] = route, parts
         if route is not None and route.access == PUBLIC:

@@ -20,7 +20,6 @@ from skillshelf.servers.team.journal_intake import (
     demanded_content,
     head_of,
     lines_in,
-    stored_text,
     take,
 )
 from skillshelf.servers.team.journal_records import (
@@ -31,6 +30,7 @@ from skillshelf.servers.team.journal_records import (
     streams,
     usage,
 )
+from skillshelf.servers.team.journal_rows import stored_text
 from skillshelf.servers.team.routes import Parameter, TeamAnswer, TeamRequest, TeamRoute, json_answer
 from skillshelf.servers.team.values import JOURNAL_READ, JOURNAL_WRITE, READ
 

@@ -20,7 +20,7 @@ from skillshelf.core.limits import CONFIG_BYTES, UPLOAD_BYTES
 from skillshelf.core.validation import schema_of
 from skillshelf.errors import ConfigurationError
 from skillshelf.install.server_account import MIN_REVISION_HEADER, REVISION_HEADER, TENANT_HEADER
-from skillshelf.servers.team.releases import ReleaseChange, Releases
+from skillshelf.servers.team.release_access import ReleaseChange, Releases
 from skillshelf.servers.team.routes import Parameter, TeamAnswer, TeamRequest, TeamRoute, json_answer
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import ADMIN, PUBLISH, READ

@@ -33,8 +33,8 @@ from skillshelf.servers.team.own_journals import OwnJournals
 from skillshelf.servers.team.pages import team_pages
 from skillshelf.servers.team.probes import probe_routes
 from skillshelf.servers.team.published_catalog import PublishedCatalogs
+from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_routes import release_routes
-from skillshelf.servers.team.releases import Releases
 from skillshelf.servers.team.routes import RouteTable, TeamRoute
 from skillshelf.servers.team.services import TeamServices
 from skillshelf.servers.team.values import READ
