@@ -27,7 +27,7 @@ from skillshelf.install.pack import zip_of
 from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import Database, migrate_postgres, open_database
 from skillshelf.servers.team.published_catalog import PublishedCatalogs, digests_of
-from skillshelf.servers.team.releases import Releases
+from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.tokens import create_token
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import Caller

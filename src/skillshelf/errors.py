@@ -235,7 +235,9 @@ class SourceRefused(SkillError):
 
 
 class SourceNotFound(SkillError):
-    """A source that does not exist, or has no such skill."""
+    """A source that does not exist, or has no such skill; `near` holds names that may have been meant."""
+
+    near: tuple[str, ...] = ()
 
 
 class SourceUnreachable(SkillError):

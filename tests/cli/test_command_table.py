@@ -171,7 +171,7 @@ def home_of(machine: Machine) -> dict[str, str]:
     return {"HOME": str(machine.home)}
 
 
-OUTSIDE = ("mcp", "rpc", "chat", "pick", "run", "add", "import", "site", "ui", "serve")
+OUTSIDE = ("mcp", "rpc", "chat", "pick", "run", "add", "import", "site", "ui", "serve", "release")
 """Commands that need more than a folder; their examples have tests of their own."""
 
 

@@ -203,10 +203,10 @@ def test_an_older_file_is_migrated_and_a_copy_of_it_stays_beside(tmp_path: Path)
     with new.transaction("default") as transaction:
         assert transaction.rows("select subject from member") == [("ada",)]
         assert transaction.rows("select * from extra") == []
-    with sqlite3.connect(f"{path}.v1") as copy:
+    with sqlite3.connect(f"{path}.v{len(MIGRATIONS)}") as copy:
         assert copy.execute("select subject from member").fetchall() == [("ada",)]
-        assert copy.execute("pragma user_version").fetchone() == (1,)
-    assert (tmp_path / "team.sqlite.v1").stat().st_mode & 0o777 == 0o600
+        assert copy.execute("pragma user_version").fetchone() == (len(MIGRATIONS),)
+    assert (tmp_path / f"team.sqlite.v{len(MIGRATIONS)}").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_newer_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -214,7 +214,8 @@ def test_a_newer_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     SqliteDatabase(str(path), migrations=NEWER).close()
     before = path.read_bytes()
 
-    with pytest.raises(ConfigurationError, match="has version 2, and this program knows versions up to 1"):
+    newer = f"has version {len(NEWER)}, and this program knows versions up to {len(MIGRATIONS)}"
+    with pytest.raises(ConfigurationError, match=newer):
         open_database(f"sqlite:///{path}")
     assert path.read_bytes() == before
 
@@ -293,7 +294,7 @@ def test_a_server_refuses_a_superuser_and_a_database_that_was_not_migrated(clust
         open_database(owner)
     migrate_postgres(owner, PASSWORD)
     other = cluster.new_database().replace("postgres@", "skillshelf_app@")
-    with pytest.raises(ConfigurationError, match="has version 0, and this program needs 1"):
+    with pytest.raises(ConfigurationError, match=f"has version 0, and this program needs {len(MIGRATIONS)}"):
         open_database(other)
 
 
@@ -345,7 +346,8 @@ def test_the_owner_of_the_tables_is_bound_by_row_level_security_too(cluster: Pos
 def test_a_newer_database_is_refused_and_a_role_that_may_not_migrate_is_told(cluster: PostgresCluster) -> None:
     owner = cluster.new_database()
     migrate_postgres(owner, PASSWORD, migrations=NEWER)
-    with pytest.raises(ConfigurationError, match="has version 2, and this program knows versions up to 1"):
+    newer = f"has version {len(NEWER)}, and this program knows versions up to {len(MIGRATIONS)}"
+    with pytest.raises(ConfigurationError, match=newer):
         migrate_postgres(owner)
     with (
         role(cluster, owner, "visitor") as address,

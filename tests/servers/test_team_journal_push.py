@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.http_sites import Site, answer, endless, redirect
 from support.journal_streams import ADA, NOW, chain, events, lines_of, write_journal
 from support.teams import RunningTeam, running_team
 from support.trees import Machine, write_skill
@@ -299,6 +300,49 @@ def test_a_server_that_is_away_is_tried_again_and_then_reported(tmp_path: Path) 
         push_journal(str(path), server)
 
     assert pauses == [0.5, 1.0, 2.0]
+
+
+JOURNAL = "/api/v1/journal"
+EMPTY = b'{"acknowledged": null, "head": null, "content": "full"}'
+
+
+@pytest.mark.parametrize(
+    ("state", "taken", "status", "said"),
+    [
+        (answer(EMPTY), answer(b'{"acknowledged": 99999999999999999}'), 0, ""),
+        (answer(EMPTY), answer(b'{"acknowledged": null}'), 1, "does not acknowledge the lines"),
+        (answer(EMPTY), answer(b'{"acknowledged": 1}'), 1, "does not acknowledge the lines"),
+        (answer(EMPTY), answer(b'{"acknowledged": -7, "error": {"message": "\\u001b[2J"}}', 409), 1, "refuses these"),
+        (answer(EMPTY), answer(b"[" * 60_000), 5, "does not answer as a team server"),
+        (answer(EMPTY), answer(b"<html>", 500), 5, "status 500"),
+        (answer(EMPTY), redirect("http://127.0.0.1:9/elsewhere", 307), 5, "status 307"),
+        (answer(EMPTY), endless(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536), 4, "sends more than"),
+        (answer(b'{"acknowledged": 1e99, "head": "x"}'), answer(b'{"acknowledged": 4}'), 0, ""),
+        (answer(b'{"acknowledged": ' + b"9" * 4000 + b"}"), answer(b'{"acknowledged": 4}'), 0, ""),
+        (answer(b'{"acknowledged": 4611686018427387904, "head": "\\u001b[2J"}'), b"", 1, "the end was cut off"),
+        (answer(b'{"acknowledged": 2, "head": "' + b"a" * 64 + b'"}'), b"", 1, "it was changed"),
+        (redirect("http://localhost:9/"), b"", 4, "address"),
+        (answer(b"", 401), b"", 4, "refuses access"),
+    ],
+)
+def test_a_server_that_lies_costs_one_line_and_no_lie_is_repeated(
+    tmp_path: Path, state: bytes, taken: Any, status: int, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, token = tmp_path / "run.jsonl", tmp_path / "token"
+    write_journal(path, 5)
+    token.write_text("sks_default_" + "A" * 43)
+    with Site() as site:
+        site.routes |= {"*": state, JOURNAL: taken}
+        words = ["log", "push", site.url, str(path), "--allow-http", "--token-file", str(token), "--json"]
+        found = main([*words, "--home", str(tmp_path)])
+
+    out, err = capfd.readouterr()
+    assert (found, len(err.splitlines())) == (status, 1 if said else 0), err
+    assert said in err
+    assert "\x1b" not in err
+    if "acknowledged" in out:
+        assert json.loads(out)["acknowledged"] in (None, 1, 2, 4, 4611686018427387904)
+        assert json.loads(out)["stored"] <= 5
 
 
 # Without asking -----------------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from skillshelf.errors import LimitExceeded
 from skillshelf.journal.format import digest_of, seal
 from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
-from skillshelf.servers.team.journal_intake import CONTENT_POLICY, SERVER, day_of, head_of, lines_in, take
+from skillshelf.servers.team.journal_intake import CONTENT_POLICY, SERVER, head_of, lines_in, take
 from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, streams, usage
-from skillshelf.servers.team.journal_removal import drop_days, forget, kept_days, remove_days
+from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
+from skillshelf.servers.team.journal_rows import day_of
 from skillshelf.servers.team.values import Caller, TeamError
 
 ID = "ab" * 16
@@ -441,10 +442,9 @@ def test_days_that_are_not_kept_go_and_the_stream_goes_on(place: Place) -> None:
     for day, begin in enumerate((0, 3, 6)):
         push(place, lines[begin : begin + 3], now=NOW + day * DAY_MS)
 
-    if database.engine == "postgresql":
-        assert drop_days(database, caller.tenant, 1, now=NOW + 2 * DAY_MS) >= 1
-    else:
-        assert remove_days(database, caller.tenant, 1, now=NOW + 2 * DAY_MS) == 3
+    removed = apply_retention(database, 1, now=NOW + 2 * DAY_MS)
+
+    assert removed.days >= 1 if database.engine == "postgresql" else removed.lines == 3
 
     assert stored(place) == lines[3:]
     assert [found.seq for found in parse_sent(stored(place)) if not isinstance(found, str)] == list(range(3, 9))
@@ -485,7 +485,7 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
 def test_a_time_to_keep_is_days_weeks_or_years() -> None:
     assert [kept_days(text) for text in ("90d", "2w", "1y")] == [90, 14, 365]
     for text in ("0d", "x", "90", "-1d", "9999999d"):
-        with pytest.raises(Exception, match="--keep needs"):
+        with pytest.raises(Exception, match="--keep-lines needs"):
             kept_days(text)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -319,3 +321,49 @@ def test_a_document_of_another_issuer_and_weak_keys_do_not_count(database: Datab
     issuer.offered, issuer.name = ["rsa"], "https://evil.example"
     with pytest.raises(DatabaseAway):
         people(database, issuer).authenticate(issuer.token())
+
+
+def test_while_one_token_waits_for_the_issuer_others_are_answered_with_what_is_known(
+    database: Database, issuer: IssuerUnderTest
+) -> None:
+    clock, asked, released = Clock(), threading.Event(), threading.Event()
+
+    def fetch(url: str) -> Mapping[str, Any]:
+        if issuer.is_away:
+            asked.set()
+            assert released.wait(60)
+        return IssuerUnderTest.fetch(issuer, url) if not issuer.is_away else {}
+
+    remembering = Authenticator(database, IssuerKeys(ISSUER, fetch, clock=clock), clock=clock)
+    remembering.authenticate(issuer.token())
+    issuer.is_away = True
+    clock.now += 90
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(remembering.authenticate, issuer.token(jti="first"))
+        assert asked.wait(60)
+
+        # The fetch is still running: it ends when this test lets it.
+        second = pool.submit(remembering.authenticate, issuer.token(jti="second"))
+        try:
+            assert second.result(60).subject == "ada"
+            with pytest.raises(DatabaseAway):
+                pool.submit(remembering.authenticate, issuer.token(headers={"kid": "unknown"})).result(60)
+            assert not first.done()
+        finally:
+            released.set()
+        assert first.result(60).subject == "ada"
+
+
+def test_a_key_that_is_taken_away_counts_for_a_minute_in_all(database: Database, issuer: IssuerUnderTest) -> None:
+    clock = Clock()
+    remembering = people(database, issuer, clock)
+    remembering.authenticate(issuer.token("rsa"))
+    clock.now += 29
+    late = issuer.token("rsa", jti="late")
+    remembering.authenticate(late)
+    issuer.offered = ["ec"]
+    clock.now += 32
+
+    # 61 seconds after the keys were fetched, 32 after this token was checked with them.
+    with pytest.raises(NotAuthenticated):
+        remembering.authenticate(late)

@@ -437,6 +437,29 @@ def test_the_pages_show_what_the_login_may_see(team: RunningTeam) -> None:
     assert "default-src 'none'" in page(reader, "/").headers["content-security-policy"]
 
 
+def test_readers_see_how_much_their_skills_are_used_and_nothing_about_people(team: RunningTeam) -> None:
+    reader, other = team.token("ada", "skills:read"), team.token("bob", "skills:read:frontend-*")
+    admin = team.token("root", "admin")
+    team.get(f"/api/v1/skills/{SECRET}", reader)
+
+    def rows_of(token: str) -> list[str]:
+        return [row["skill"] for row in team.get("/api/v1/usage", token).json["usage"]]
+
+    wait_for(lambda: rows_of(admin) or None)
+    assert (rows_of(reader), rows_of(other)) == ([SECRET], [])
+    assert [team.get(f"/api/v1/usage?by={view}", reader).status for view in ("day", "person")] == [403, 403]
+    assert [team.get(f"/api/v1/usage?by={view}", admin).status for view in ("day", "person")] == [200, 200]
+
+
+def test_the_journal_without_a_stream_lists_the_journals(team: RunningTeam) -> None:
+    admin = team.token("root", "admin")
+
+    listed = team.get("/api/v1/journal", admin)
+
+    assert listed.status == 200
+    assert listed.body == team.get("/api/v1/journal/streams", admin).body
+
+
 def test_the_use_of_two_people_is_on_the_page_of_usage(team: RunningTeam) -> None:
     admin = team.token("root", "admin")
     for who in ("ada", "bob"):

@@ -70,7 +70,8 @@ class IssuerUnderTest:
         now = int(time.time())
         given = {"iss": self.url, "aud": AUDIENCE, "sub": "ada", "exp": now + 600, "iat": now, **claims}
         kept = {key: value for key, value in given.items() if value is not None}
-        made: str = jwt.encode(kept, self.keys[name], algorithm, headers={"kid": name, **(headers or {})})
+        named = {key: value for key, value in {"kid": name, **(headers or {})}.items() if value is not None}
+        made: str = jwt.encode(kept, self.keys[name], algorithm, headers=named)
         return made
 
 

@@ -61,9 +61,10 @@ def postgres_cluster() -> Iterator[PostgresCluster]:
     try:
         yield PostgresCluster(f"{above}/data")
     finally:
-        # Not by the package itself, which starts a program for it: the last test may be one that must not.
-        running.send_signal(signal.SIGINT)
-        running.wait(timeout=20)
+        # Not by the package itself, which starts a program for it: the last test may be one that must not. At once:
+        # writing thousands of files of databases to the disk that are removed next can take half a minute.
+        running.send_signal(signal.SIGQUIT)
+        running.wait(timeout=60)
         shutil.rmtree(above)
 
 

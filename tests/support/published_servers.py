@@ -134,14 +134,14 @@ def postgres(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def serving(home: Path, database: str, blobs: Path) -> Iterator[str]:
+def serving(home: Path, database: str, blobs: Path, *more: str) -> Iterator[str]:
     """Run `skillshelf serve` as a process of its own until the end of the block; give its address."""
     (home / "work").mkdir(parents=True, exist_ok=True)
     log = home / "log"
     env = {**os.environ, "HOME": str(home)}
     for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         env.pop(name, None)
-    options = ["--listen", "127.0.0.1:0", "--database", database, "--blobs", str(blobs), "--access-log", "none"]
+    options = ["--listen", "127.0.0.1:0", "--database", database, "--blobs", str(blobs), "--access-log", "none", *more]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "skillshelf", "serve", *options],

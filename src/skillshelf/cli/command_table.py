@@ -122,6 +122,13 @@ _ACCEPT_PUBLISH = Option(
     many=True,
     of="rule",
 )
+_ACCEPT_APPROVE = Option(
+    "--accept-rule",
+    "approve: approve a release although this security rule finds something; may be repeated",
+    "RULE,...",
+    many=True,
+    of="rule",
+)
 _FORCE = Option("--force", "give up what was edited on the disk")
 _IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
@@ -580,6 +587,43 @@ COMMANDS: Mapping[str, Command] = {
             ("skillshelf publish release-notes --to oci://ghcr.io/acme/release-notes:1.0 --dry-run", "show it first"),
         ),
     ),
+    "release": Command(
+        "list the releases of a team server, approve or yank one, move a channel, or show and change the policy",
+        (
+            *SHARED,
+            Option("--yanked", "list: also yanked releases"),
+            Option("--why", "yank: the reason, which others see", "TEXT"),
+            _ALLOW_HTTP,
+            _TOKEN_FILE,
+            _ACCEPT_APPROVE,
+            _DRY_RUN,
+            _YES,
+            NO_PAGER,
+        ),
+        (
+            Option(
+                "ACTION",
+                "list, approve, yank, channel or policy",
+                "ACTION",
+                required=True,
+                of="list approve yank channel policy",
+            ),
+            Option("SERVER", "the team server, https://HOST, or the address of a release there", "URL", required=True),
+            Option(
+                "WORD",
+                "list [NAME]; approve NAME VERSION; yank NAME VERSION; channel NAME latest|approved VERSION; "
+                "policy [KEY=VALUE ...]",
+                "WORD",
+                True,
+            ),
+        ),
+        _later("cli.release_commands", "release"),
+        group=_GET,
+        examples=(
+            ("skillshelf release list https://skills.example", "every release, with its channels and approvals"),
+            ("skillshelf release approve https://skills.example release-notes 1.2", "show its files, then ask"),
+        ),
+    ),
     "prompt": Command(
         "print the catalog text that a model gets",
         (*SHARED, _TRUST),
@@ -931,7 +975,12 @@ COMMANDS: Mapping[str, Command] = {
                 "T",
             ),
             Option("--expires", "token create: when the token ends, such as 90d or 2027-01-31", "WHEN"),
-            Option("--keep-lines", "retention: how long lines of journals are kept, such as 90d, 12w or 2y", "TIME"),
+            Option(
+                "--keep-lines",
+                "how long lines of journals are kept, such as 90d, 12w or 2y: older ones are removed every day, "
+                "or by retention once (default: for ever)",
+                "TIME",
+            ),
             Option("--password-file", "migrate: the password of the role that the server connects as", "FILE"),
         ),
         (

@@ -102,7 +102,14 @@ def _folder_hint(run: InstallRun) -> str:
 
 def _fetch_chosen(run: InstallRun, reference: "SourceReference") -> "list[FetchedSkill]":
     """Fetch the skills of a source that are named, or its only one, or those that a person picks."""
-    from skillshelf.install.sources import SourceSkill, fetch_skill, listed_entries, named_entries, open_source
+    from skillshelf.install.sources import (
+        SourceSkill,
+        fetch_skill,
+        listed_entries,
+        named_entries,
+        open_source,
+        with_named,
+    )
 
     with slow_work(f"Reading {reference.canonical}") as progress:
         # The address was typed: a team server at it may have the token.
@@ -115,7 +122,7 @@ def _fetch_chosen(run: InstallRun, reference: "SourceReference") -> "list[Fetche
     elif not names or names == ["*"]:
         names = [entry.name for entry in entries]
     # Two skills of one name cannot both be installed: that is an error which names their paths.
-    entries = named_entries(entries, names, reference.canonical)
+    entries = named_entries(with_named(source, entries, names), names, reference.canonical)
     with slow_work(f"Fetching {plural(len(entries), 'skill')}") as progress:
         context = run.context(progress)
         return [fetch_skill(SourceSkill(source, entry), context) for entry in entries]

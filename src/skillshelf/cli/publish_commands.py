@@ -8,12 +8,11 @@ from skillshelf.catalog.document import parse
 from skillshelf.catalog.lock import LockedSkill, read_lock
 from skillshelf.catalog.store import store_of
 from skillshelf.catalog.tree import skill_tree
-from skillshelf.cli.command_table import command_again
 from skillshelf.cli.commands import Values, shelf_for
-from skillshelf.cli.consent_view import refusal, show_findings
+from skillshelf.cli.consent_view import agreed, show_findings
 from skillshelf.cli.host_commands import environment_of
 from skillshelf.core import files
-from skillshelf.core.console import PathDisplay, as_json, ask, can_ask, note, screen, write
+from skillshelf.core.console import PathDisplay, as_json, note, screen, write
 from skillshelf.core.disk_writes import make_parents, replace_file
 from skillshelf.core.environment import Environment, expand
 from skillshelf.core.limits import FOREIGN_BYTES, TREE_BYTES
@@ -44,9 +43,10 @@ from skillshelf.install.skill_entries import SKILL_FILE
 
 if TYPE_CHECKING:
     from skillshelf.install.reference import SourceReference
+    from skillshelf.install.team_server import ReleaseClient
     from skillshelf.lint.consent import Consent
 
-__all__ = ["export", "pack", "publish"]
+__all__ = ["export", "file_lines", "pack", "publish", "release_client"]
 
 _FILES_SHOWN = 40
 
@@ -106,7 +106,7 @@ def pack(values: Values) -> int:
     is_there = kind == "file" and _read(path, limit=2 * TREE_BYTES) == data
     plan = _plan("pack", subject, path, changed=not is_there)
     if not is_there and not values["dry_run"]:
-        if kind == "file" and not _may(values, "pack", f"Replace {visible(path)}"):
+        if kind == "file" and not agreed(values, "pack", f"Replace {visible(path)}"):
             return _finish(values, environment, plan, planned=True, status=DENIED)
         _write(path, data)
     return _finish(values, environment, plan, planned=values["dry_run"])
@@ -155,7 +155,7 @@ def publish(values: Values) -> int:
     if values["dry_run"] or not before.changed:
         show_findings(consent, environment.cwd)
         return _finish(values, environment, plan, consent, planned=values["dry_run"])
-    if not _may(values, "publish", f"Publish {visible(subject.name)}", consent, environment):
+    if not agreed(values, "publish", f"Publish {visible(subject.name)}", consent, environment.cwd):
         return _finish(values, environment, plan, consent, planned=True, status=DENIED)
     done = _published(values, environment, subject, dry_run=False)
     # A server may have chosen the version.
@@ -178,19 +178,24 @@ def _published(values: Values, environment: Environment, subject: _Subject, *, d
 def _published_to_server(
     values: Values, environment: Environment, subject: _Subject, reference: "SourceReference", *, dry_run: bool
 ) -> Published:
+    from skillshelf.install.team_server import ServerRelease
+
+    accepted = tuple(name for words in values["accept_rule"] for name in words.split(",") if name)
+    release = ServerRelease(values["version"], accept=accepted)
+    return release_client(values, environment, reference.location).publish(subject.contents, release, dry_run=dry_run)
+
+
+def release_client(values: Values, environment: Environment, location: str) -> "ReleaseClient":
+    """Return what sends requests to the team server that the user typed, with the token of the user."""
     from skillshelf.install.server_account import server_account
-    from skillshelf.install.team_server import ServerRelease, publish_to_server
+    from skillshelf.install.team_server import ReleaseClient
 
     given = values["token_file"]
     token_file = expand(given, environment, base=environment.cwd) if given else None
-    account = server_account(reference.location, environment, token_file=token_file, typed=True)
+    account = server_account(location, environment, token_file=token_file, typed=True)
     if account is None:
         raise ConfigurationError("a team server needs a token: set SKILLSHELF_TOKEN, or name a file with --token-file")
-    accepted = tuple(name for words in values["accept_rule"] for name in words.split(",") if name)
-    release = ServerRelease(values["version"], accept=accepted)
-    return publish_to_server(
-        subject.contents, reference, account, release, allow_http=values["allow_http"], dry_run=dry_run
-    )
+    return ReleaseClient(location, account, allow_http=values["allow_http"])
 
 
 def _subject_view(subject: _Subject, published: Published) -> str:
@@ -201,12 +206,16 @@ def _subject_view(subject: _Subject, published: Published) -> str:
         f"  to        {visible(published.place)}",
         f"  tree      {subject.tree}",
         f"  artifact  {published.digest}",
+        *file_lines(subject.contents),
     ]
-    shown = sorted(subject.contents)[:_FILES_SHOWN]
-    lines += [f"  file      {visible(path)} ({len(subject.contents[path])} bytes)" for path in shown]
-    if len(subject.contents) > len(shown):
-        lines.append(f"  file      and {len(subject.contents) - len(shown)} more")
     return "".join(f"{line}\n" for line in lines)
+
+
+def file_lines(contents: Mapping[str, bytes]) -> list[str]:
+    """Return a line for each file of a skill, and one for those that are not shown."""
+    shown = sorted(contents)[:_FILES_SHOWN]
+    lines = [f"  file      {visible(path)} ({len(contents[path])} bytes)" for path in shown]
+    return [*lines, *([f"  file      and {len(contents) - len(shown)} more"] if len(contents) > len(shown) else [])]
 
 
 # Export -------------------------------------------------------------------------------------------
@@ -245,7 +254,7 @@ def export(values: Values) -> int:
     status = NEGATIVE if refused else DONE
     if changed and not values["dry_run"]:
         taken = [name for name in changed if before(name) is not None]
-        if taken and not _may(values, "export", f"Change {', '.join(taken)}"):
+        if taken and not agreed(values, "export", f"Change {', '.join(taken)}"):
             return _finish(values, environment, plan, planned=True, status=DENIED)
         for name, data in changed.items():
             _write(f"{folder}/{name}", data)
@@ -284,31 +293,6 @@ def _plan(kind: str, subject: _Subject, path: str, *, changed: bool) -> dict[str
     row = {"name": subject.name, "tree": subject.tree, "path": path}
     action = {"kind": kind, **row, "from": subject.folder}
     return {"actions": [action] if changed else [], "unchanged": [] if changed else [row], "refused": []}
-
-
-def _may(
-    values: Values,
-    command: str,
-    question: str,
-    consent: "Consent | None" = None,
-    environment: Environment | None = None,
-) -> bool:
-    """Return whether the user agrees to what was shown; `--yes` never accepts findings of severity error."""
-    again = command_again(values, command, yes=True)
-    if consent is not None and environment is not None:
-        show_findings(consent, environment.cwd)
-        if consent.errors and (values["yes"] or values["json"] or not can_ask()):
-            raise refusal(consent, "nothing was published: the files", again, consent.errors)
-    if values["yes"]:
-        return True
-    if values["json"] or not can_ask():
-        note(f"nothing was written; to do this: {again}")
-        return False
-    spite = f" in spite of these findings{consent.warning}" if consent is not None and consent.rules else ""
-    if ask(f"{question}{spite}? [y/N] "):
-        return True
-    note("nothing was written")
-    return False
 
 
 _DONE = {"pack": "packed", "publish": "published", "export": "exported"}

@@ -17,7 +17,7 @@ from skillshelf.servers.team.command import database_url, open_team_database, re
 from skillshelf.servers.team.command import serve as serve_team
 from skillshelf.servers.team.database import Database, migrate_postgres
 from skillshelf.servers.team.journal_intake import set_content
-from skillshelf.servers.team.journal_removal import drop_days, forget, kept_days, remove_days
+from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
 from skillshelf.servers.team.migrations import APP_ROLE, VERSION
 from skillshelf.servers.team.tokens import create_token, list_tokens, revoke_tokens, set_member
 from skillshelf.servers.team.values import DEFAULT_TENANT, checked_slug
@@ -231,16 +231,14 @@ def _apply_retention(values: Values, words: list[str]) -> int:
     if words or not values["keep_lines"]:
         raise ConfigurationError("`serve retention` takes --keep-lines TIME, such as 90d, and no other argument")
     days = kept_days(values["keep_lines"])
-    dropped = lines = 0
     with _database(values) as database:
-        if database.engine == "postgresql" and values["tenant"] is None:
-            dropped = drop_days(database, DEFAULT_TENANT, days)
-        else:
-            lines = remove_days(database, _tenant(values), days)
+        removed = apply_retention(database, days, tenant=_tenant(values) if values["tenant"] else None)
     if values["json"]:
-        write(as_json({"keep_days": days, "lines": lines, "days": dropped}))
+        write(as_json({"keep_days": days, "lines": removed.lines, "days": removed.days}))
+    elif removed.days:
+        write(f"removed {plural(removed.days, 'day')} of all tenants\n")
     else:
-        write(f"removed {plural(dropped, 'day')} of all tenants\n" if dropped else f"removed {plural(lines, 'line')}\n")
+        write(f"removed {plural(removed.lines, 'line')}\n")
     return DONE
 
 

@@ -16,6 +16,7 @@ from skillshelf.errors import (
     SkillError,
     SkillNotFound,
     SkillNotUsable,
+    SourceNotFound,
 )
 
 if TYPE_CHECKING:
@@ -213,4 +214,6 @@ def error_line(error: SkillError, details: str = "skillshelf list --all") -> str
         return f"skill '{error.name}' not found; did you mean {', '.join(error.near)}?"
     if isinstance(error, SkillNotFound):
         return f"skill '{error.name}' not found (run `{details}` to see every skill and why some are missing)"
+    if isinstance(error, SourceNotFound) and error.near:
+        return f"{error}; did you mean {', '.join(map(visible, error.near))}?"
     return str(error)

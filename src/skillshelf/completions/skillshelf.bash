@@ -74,6 +74,7 @@ _skillshelf_command() {
         export) options='--profile --cwd --home --config --json --no-cache --format -o --user --dry-run --yes --help' takes='--profile --cwd --home --config --format -o' ;;
         pack) options='--profile --cwd --home --config --json --no-cache -o --user --dry-run --yes --help' takes='--profile --cwd --home --config -o' ;;
         publish) options='--profile --cwd --home --config --json --no-cache --site --to --version --user --allow-http --token-file --accept-rule --dry-run --yes --help' takes='--profile --cwd --home --config --site --to --version --token-file --accept-rule' ;;
+        release) options='--profile --cwd --home --config --json --no-cache --yanked --why --allow-http --token-file --accept-rule --dry-run --yes --no-pager --help' takes='--profile --cwd --home --config --why --token-file --accept-rule' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         check) options='--profile --cwd --home --config --json --no-cache --fix --fix=names --diff --dry-run --select --ignore --severity --baseline --write-baseline --user --no-pager --format --help' takes='--profile --cwd --home --config --select --ignore --severity --baseline --write-baseline --format' ;;
@@ -134,6 +135,8 @@ _skillshelf_option() {
         'publish --site') kind='dir' ;;
         'publish --token-file') kind='file' ;;
         'publish --accept-rule') kind='rule' ;;
+        'release --token-file') kind='file' ;;
+        'release --accept-rule') kind='rule' ;;
         'check --select') kind='rule' ;;
         'check --ignore') kind='rule' ;;
         'check --severity') kind='error warning info' ;;
@@ -199,6 +202,7 @@ _skillshelf_argument() {
         'import 0') kind='file' ;;
         'pack 0') kind='skill' ;;
         'publish 0') kind='skill' ;;
+        'release 0') kind='list approve yank channel policy' ;;
         'check '*) kind='file' ;;
         'explain 0') kind='rule' ;;
         'eval '*) kind='skill' ;;
@@ -213,7 +217,7 @@ _skillshelf_argument() {
         'serve 0') kind='token tenant member migrate journal retention forget' ;;
         'completion 0') kind='bash zsh fish' ;;
         'doctor '*) kind='python packages native folders cache embeddings packed index runs approvals usage configuration policy store locks links hosts sandbox' ;;
-        'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish release prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help' ;;
     esac
 }
 
@@ -256,7 +260,7 @@ _skillshelf() {
     elif [[ $value == -* ]]; then
         kind=$options
     elif [[ -z $command ]]; then
-        kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help'
+        kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish release prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help'
     else
         _skillshelf_argument "$command" "$position"
     fi

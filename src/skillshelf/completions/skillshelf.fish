@@ -26,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --accept-rule --access-log --against --allow-host --args --audience --baseline --blobs --by --config --cwd --database --database-file --description --diff --expires --for --format --head --home --host --http --ignore --in --issuer --journal --journals --judge --keep-lines --last --limit --listen --model --once --otlp --output --password-file --path --port --profile --queries --ref --roles-claim --root --rotate --runs --scope --select --server --session --set --severity --since --site --skill --tenant --tenant-claim --to --token-file --type --until --version --write-baseline --yes -o
+        else if contains -- $word --accept-rule --access-log --against --allow-host --args --audience --baseline --blobs --by --config --cwd --database --database-file --description --diff --expires --for --format --head --home --host --http --ignore --in --issuer --journal --journals --judge --keep-lines --last --limit --listen --model --once --otlp --output --password-file --path --port --profile --queries --ref --roles-claim --root --rotate --runs --scope --select --server --session --set --severity --since --site --skill --tenant --tenant-claim --to --token-file --type --until --version --why --write-baseline --yes -o
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -80,6 +80,7 @@ complete -c skillshelf -n "__skillshelf_is ''" -a import -d 'install what the lo
 complete -c skillshelf -n "__skillshelf_is ''" -a export -d 'write the lock or list of another tool from this project\'s lock: skills-lock.json, apm.yml, skills.json'
 complete -c skillshelf -n "__skillshelf_is ''" -a pack -d 'write a skill into one archive, with the same bytes on every machine'
 complete -c skillshelf -n "__skillshelf_is ''" -a publish -d 'publish a skill, after showing what it is: as files of a web site, in a registry, or to a team server'
+complete -c skillshelf -n "__skillshelf_is ''" -a release -d 'list the releases of a team server, approve or yank one, move a channel, or show and change the policy'
 complete -c skillshelf -n "__skillshelf_is ''" -a prompt -d 'print the catalog text that a model gets'
 complete -c skillshelf -n "__skillshelf_is ''" -a tools -d 'print the tools that a model gets, with their schemas'
 complete -c skillshelf -n "__skillshelf_is ''" -a check -d 'check skills against the standard and good practice, with the line and the fix of each finding'
@@ -237,6 +238,15 @@ complete -c skillshelf -n '__skillshelf_is publish' -l accept-rule -d 'publish a
 complete -c skillshelf -n '__skillshelf_is publish' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is publish' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is publish 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is release' -l yanked -d 'list: also yanked releases'
+complete -c skillshelf -n '__skillshelf_is release' -l why -d 'yank: the reason, which others see' -x
+complete -c skillshelf -n '__skillshelf_is release' -l allow-http -d 'allow plain HTTP to this machine'
+complete -c skillshelf -n '__skillshelf_is release' -l token-file -d 'the token for a team server; $SKILLSHELF_TOKEN works too' -r -F
+complete -c skillshelf -n '__skillshelf_is release' -l accept-rule -d 'approve: approve a release although this security rule finds something; may be repeated' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is release' -l dry-run -d 'say what would be done, and do nothing'
+complete -c skillshelf -n '__skillshelf_is release' -l yes -d 'do not ask'
+complete -c skillshelf -n '__skillshelf_is release' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is release 0' -a 'list approve yank channel policy'
 complete -c skillshelf -n '__skillshelf_is prompt' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is tools' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is check' -l fix -d 'apply safe fixes, and show what changed; a name is never changed'
@@ -353,7 +363,7 @@ complete -c skillshelf -n '__skillshelf_is serve' -l access-log -d 'write a line
 complete -c skillshelf -n '__skillshelf_is serve' -l scope -d 'token create: a scope of the token; may be repeated' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l tenant -d 'the tenant of a token, member or journal (default: default); retention: only this one' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l expires -d 'token create: when the token ends, such as 90d or 2027-01-31' -x
-complete -c skillshelf -n '__skillshelf_is serve' -l keep-lines -d 'retention: how long lines of journals are kept, such as 90d, 12w or 2y' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l keep-lines -d 'how long lines of journals are kept, such as 90d, 12w or 2y: older ones are removed every day, or by retention once (default: for ever)' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l password-file -d 'migrate: the password of the role that the server connects as' -r -F
 complete -c skillshelf -n '__skillshelf_is serve 0' -a 'token tenant member migrate journal retention forget'
 complete -c skillshelf -n '__skillshelf_is rpc' -l journal -d 'record what happens in this file, as events' -r -F
@@ -378,4 +388,4 @@ complete -c skillshelf -n '__skillshelf_is usage' -l clear -d 'forget all of it'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help'
+complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish release prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help'

@@ -67,6 +67,8 @@ __all__ = [
     "PromptForm",
     "PublishActionForm",
     "PublishForm",
+    "ReleaseActForm",
+    "ReleasePolicyForm",
     "RemovalForm",
     "ReplayForm",
     "ResourceForm",
@@ -95,6 +97,7 @@ __all__ = [
     "SyncUnchangedForm",
     "TeamAlarmForm",
     "TeamAlarmsForm",
+    "TeamApprovalForm",
     "TeamCallerForm",
     "TeamContentForm",
     "TeamFileForm",
@@ -106,7 +109,14 @@ __all__ = [
     "TeamJournalSessionsForm",
     "TeamMemberForm",
     "TeamMigrationForm",
+    "TeamPolicyAnswerForm",
+    "TeamPolicyForm",
+    "TeamPublishedForm",
     "TeamReceiptForm",
+    "TeamReleaseChangeForm",
+    "TeamReleaseForm",
+    "TeamReleasesForm",
+    "TeamReleasesPageForm",
     "TeamRetentionForm",
     "TeamRevokedForm",
     "TeamSearchForm",
@@ -122,6 +132,7 @@ __all__ = [
     "TeamTokensForm",
     "TeamUsageForm",
     "TeamUseForm",
+    "TeamVersionsForm",
     "ToolForm",
     "ToolUseForm",
     "TreeDiffForm",
@@ -1396,6 +1407,115 @@ class TeamMigrationForm(TypedDict):
     address: str
     role: str | None
     password: bool
+
+
+class TeamApprovalForm(TypedDict):
+    """Who approved the tree of a release, and when, in milliseconds since 1970."""
+
+    by: str
+    at: int
+
+
+class TeamReleaseForm(TypedDict):
+    """A release of a team server; `tree` is the digest of its files, `artifact` that of its archive.
+
+    `rev` is the revision of the catalog that it was published with.
+    """
+
+    name: str
+    version: str
+    tree: str
+    artifact: str
+    bytes: int
+    description: str
+    source: str
+    commit: str
+    publisher: str
+    published: int
+    yanked: bool
+    yanked_by: str | None
+    yanked_why: str | None
+    rev: int
+    approvals: list[TeamApprovalForm]
+    channels: list[str]
+
+
+class TeamReleasesPageForm(TypedDict):
+    """A page of the releases, by name and version; `next` is the cursor of the next page."""
+
+    rev: int
+    releases: list[TeamReleaseForm]
+    next: str | None
+
+
+class TeamVersionsForm(TypedDict):
+    """The releases of a skill, the newest first, and what its channels mean."""
+
+    rev: int
+    name: str
+    channels: dict[str, str]
+    versions: list[TeamReleaseForm]
+
+
+class TeamReleaseChangeForm(TypedDict):
+    """The release that a request was about, and whether it changed something."""
+
+    rev: int
+    changed: bool
+    release: TeamReleaseForm
+
+
+class TeamPublishedForm(TeamReleaseChangeForm):
+    """The release that was published, and what the security rules found in it."""
+
+    findings: list[SecurityFindingForm]
+
+
+class TeamPolicyForm(TypedDict):
+    """What a tenant demands of releases."""
+
+    approved_only: bool
+    approvals: int
+    approve_own: bool
+    accept_rules: list[str]
+
+
+class TeamPolicyAnswerForm(TypedDict):
+    """The policy of a tenant, with the revision of its catalog."""
+
+    rev: int
+    policy: TeamPolicyForm
+
+
+class TeamReleasesForm(TypedDict):
+    """The releases of a server, as `release list` prints them."""
+
+    server: str
+    rev: int
+    releases: list[TeamReleaseForm]
+
+
+class ReleaseActForm(TypedDict):
+    """What `release` does to a release; `planned` means that nothing was sent, `changed` that something changes."""
+
+    server: str
+    action: Literal["approve", "yank", "channel"]
+    channel: str | None
+    subject: str
+    planned: bool
+    changed: bool
+    release: TeamReleaseForm
+    findings: list[SecurityFindingForm]
+    differences: list[TreeDiffForm]
+
+
+class ReleasePolicyForm(TypedDict):
+    """The policy of a tenant as it is, or as it is after a change; `changed` names what is new."""
+
+    server: str
+    planned: bool
+    changed: list[str]
+    policy: TeamPolicyForm
 
 
 class TeamCallerForm(TypedDict):

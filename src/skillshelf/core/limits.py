@@ -84,6 +84,7 @@ __all__ = [
     "INSTALLED_NAME_BYTES",
     "INSTALL_WAIT_SECONDS",
     "ISSUER_BYTES",
+    "ISSUER_FIRST_SECONDS",
     "ISSUER_KEYS",
     "ISSUER_SECONDS",
     "JOURNAL_ALARMS",
@@ -139,6 +140,7 @@ __all__ = [
     "QUERY_TERMS",
     "RECORDS_BYTES",
     "RELEASES_LISTED",
+    "RELEASE_PAGES",
     "RELEASE_VERSION_CHARS",
     "REMOTE_BYTES",
     "REPOSITORY_FOLDERS",
@@ -148,6 +150,7 @@ __all__ = [
     "REQUEST_SECONDS",
     "REQUEST_WAIT_SECONDS",
     "RESOURCE_BYTES",
+    "RETENTION_SECONDS",
     "RPC_ASKING",
     "RPC_BATCH",
     "RPC_CONFIRM_SECONDS",
@@ -796,6 +799,9 @@ UPLOAD_BYTES = TREE_BYTES + 1024 * 1024
 RELEASES_LISTED = 1000
 """Releases in one answer of a team server; `next` leads to those after them."""
 
+RELEASE_PAGES = 100
+"""Pages of releases that `release list` reads of a team server."""
+
 RELEASE_VERSION_CHARS = 128
 """Characters of the version of a release."""
 
@@ -826,6 +832,9 @@ ISSUER_BYTES = 256 * 1024
 ISSUER_KEYS = 64
 """Keys of an issuer; further ones do not count."""
 
+ISSUER_FIRST_SECONDS = 1
+"""Time that a token waits while another one fetches the first keys of an issuer."""
+
 ISSUER_SECONDS = 5
 """Time for an issuer to answer."""
 
@@ -840,6 +849,9 @@ JOURNAL_BATCH_BYTES = 4 * 1024 * 1024
 
 JOURNAL_BATCH_LINES = 2_000
 """Lines of a journal that are sent to a server at once."""
+
+RETENTION_SECONDS = 3600.0
+"""Time after which a server with `--keep-lines` looks again whether lines of journals are too old."""
 
 JOURNAL_ALARMS = 100
 """Alarms about one journal that a server keeps; more are not recorded."""

@@ -31,6 +31,7 @@ __all__ = [
     "open_source",
     "pinned_reference",
     "scoped_reference",
+    "with_named",
 ]
 
 _CLASSES: Mapping[str, tuple[str, str]] = {
@@ -155,6 +156,15 @@ def named_entries(entries: "Sequence[SourceEntry]", names: Sequence[str], source
     return found
 
 
+def with_named(
+    source: "InstallableSource", entries: "Sequence[SourceEntry]", names: Sequence[str]
+) -> "Sequence[SourceEntry]":
+    """Return the entries with those of names that a source has but did not list, since it has too many."""
+    find_named = getattr(source, "find_named", None)
+    missing = [name for name in dict.fromkeys(names) if name not in {entry.name for entry in entries}]
+    return [*entries, *find_named(missing)] if missing and find_named is not None else entries
+
+
 def fetch_skill(skill: SourceSkill, context: "SourceContext") -> FetchedSkill:
     """Fetch all files of a skill; raise SourceRefused if the source promised others."""
     entry = skill.entry
@@ -183,6 +193,7 @@ class SourceReader:
             if len(inside) == 1:
                 return SourceSkill(source, inside[0])
         source, entries = self._listed(reference)
+        entries = [*with_named(source, entries, [name])]
         at_path = [entry for entry in entries if entry.name == name and entry.path == reference.path]
         return SourceSkill(source, (at_path or named_entries(entries, [name], reference.canonical))[0])
 

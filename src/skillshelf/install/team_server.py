@@ -1,24 +1,52 @@
-"""Publish a skill as a release of a team server."""
+"""Ask a team server about its releases, and publish, approve and yank them there.
+
+What a server answers is checked before it is used: it may be another program, or lie.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, urlencode
 
+from skillshelf.catalog.source import SourceLimits
+from skillshelf.catalog.store import listed_files
+from skillshelf.catalog.tree import tree_digest
 from skillshelf.core.digests import sha256
 from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest, require_found
-from skillshelf.core.limits import SOURCE_INDEX_BYTES, SOURCE_WHOLE_SECONDS
+from skillshelf.core.json_types import (
+    TeamCallerForm,
+    TeamPolicyAnswerForm,
+    TeamPolicyForm,
+    TeamReleaseChangeForm,
+    TeamReleaseForm,
+    TeamReleasesPageForm,
+    TeamVersionsForm,
+)
+from skillshelf.core.limits import RELEASE_PAGES, SOURCE_INDEX_BYTES, SOURCE_WHOLE_SECONDS, UPLOAD_BYTES
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, fold, visible
-from skillshelf.errors import PermissionDenied, SkillError, SourceRefused, SourceUnreachable
+from skillshelf.core.text import cut, fold, near, visible
+from skillshelf.core.validation import members_of, validate
+from skillshelf.errors import (
+    ConfigurationError,
+    PermissionDenied,
+    SkillError,
+    SourceNotFound,
+    SourceRefused,
+    SourceUnreachable,
+)
+from skillshelf.install.archive import unpack
 from skillshelf.install.pack import zip_of
 from skillshelf.install.publish import Published, checked_fields, version_in
-from skillshelf.install.reference import SourceReference
 from skillshelf.install.server_account import ServerAccount
+from skillshelf.install.skill_entries import SKILL_FILE, check_sizes
 
-__all__ = ["ServerRelease", "publish_to_server"]
+__all__ = ["ReleaseAct", "ReleaseClient", "ServerRelease"]
+
+ReleaseAct = Literal["approve", "yank", "channel"]
+"""What somebody does to a release that was published."""
 
 _ANSWER_BYTES = SOURCE_INDEX_BYTES
+_Form = TypeVar("_Form")
 
 
 class ServerRelease(NamedTuple):
@@ -30,74 +58,189 @@ class ServerRelease(NamedTuple):
     accept: Sequence[str] = ()
 
 
-def publish_to_server(
-    contents: Mapping[str, bytes],
-    reference: SourceReference,
-    account: ServerAccount,
-    release: ServerRelease,
-    *,
-    allow_http: bool = False,
-    dry_run: bool = False,
-    seconds: float = SOURCE_WHOLE_SECONDS,
-) -> Published:
-    """Publish a skill as a release of a team server; the same release again changes nothing."""
-    fields = checked_fields(contents)
-    name, data = fields["name"], zip_of(contents, wrapper=fields["name"])
-    digest = f"sha256:{sha256(zip_of(contents)).hexdigest()}"
-    version = release.version or version_in(fields)
-    client = HttpClient(reference.location, account.environment, allow_http=allow_http, seconds=seconds)
-    base = reference.location.rstrip("/")
-    if dry_run:
-        known = _known_release(client, account, base, name, version, digest)
-        shown = known or version or "the next version"
-        return Published(f"{base}/api/v1/skills/{name}/versions/{shown}", digest, changed=known is None)
-    query = {"source": release.source, "commit": release.commit, "accept_rule": ",".join(release.accept)}
-    query["version"] = release.version or ""
-    url = f"{base}/api/v1/releases?{urlencode({key: value for key, value in query.items() if value})}"
-    headers = {**account.headers, "Content-Type": "application/zip"}
-    answer = client.send(HttpRequest(url, _ANSWER_BYTES, "POST", headers, data))
-    value = _value(answer)
-    account.check(answer)
-    sent = value["release"]
-    return Published(f"{base}/api/v1/skills/{name}/versions/{sent['version']}", digest, changed=bool(value["changed"]))
+class ReleaseClient:
+    """Sends requests about releases to one team server, as the person of a token."""
+
+    def __init__(
+        self,
+        location: str,
+        account: ServerAccount,
+        *,
+        allow_http: bool = False,
+        seconds: float = SOURCE_WHOLE_SECONDS,
+    ) -> None:
+        self.base = location.rstrip("/")
+        self._account = account
+        self._client = HttpClient(
+            location, account.environment, allow_http=allow_http, seconds=seconds, limit="SOURCE_WHOLE_SECONDS"
+        )
+
+    # Looking ----------------------------------------------------------------------------------------
+
+    def subject(self) -> str:
+        """Return who the token belongs to."""
+        return self._asked("/api/v1/me", TeamCallerForm)["subject"]
+
+    def releases(self, *, yanked: bool = False) -> tuple[int, list[TeamReleaseForm]]:
+        """Return the revision of the catalog, and all releases by name and version."""
+        found: list[TeamReleaseForm] = []
+        query = {"yanked": "true"} if yanked else {}
+        rev, after = 0, ""
+        for _ in range(RELEASE_PAGES):
+            page = self._asked("/api/v1/releases", TeamReleasesPageForm, query={**query, "after": after})
+            found += page["releases"]
+            rev, after = page["rev"], page["next"] or ""
+            if not after:
+                return rev, found
+        raise SourceRefused("too-many-entries", f"{self.base} has more than {RELEASE_PAGES} pages (RELEASE_PAGES)")
+
+    def versions(self, name: str) -> TeamVersionsForm:
+        """Return the releases of a skill, the newest first; raise SourceNotFound, with names that are near."""
+        answer = self._send("GET", f"{_skill_path(name)}/versions")
+        if answer.status == 404:
+            error = SourceNotFound(f"{self.base} has no release of {visible(name)}")
+            error.near = tuple(near(name, {one["name"] for one in self.releases()[1]}, 3))
+            raise error
+        return self._checked(answer, TeamVersionsForm)
+
+    def files(self, release: TeamReleaseForm) -> dict[str, bytes]:
+        """Return the files of a release; raise SourceRefused if they are not those of the tree that it names."""
+        path = f"{_skill_path(release['name'])}/versions/{quote(release['version'], safe='')}/artifact"
+        answer = self._send("GET", path, limit=UPLOAD_BYTES)
+        if answer.status != 200:
+            self._checked(answer, TeamVersionsForm)
+        contents = unpack(answer.data, SourceLimits(), kind="zip")
+        check_sizes({one: len(data) for one, data in contents.items()}, SourceLimits())
+        if SKILL_FILE not in contents or tree_digest(listed_files(contents)) != release["tree"]:
+            shown = f"{visible(release['name'])} {visible(release['version'])}"
+            raise SourceRefused("digest", f"{self.base} sends other files of {shown} than those of its tree")
+        return contents
+
+    def policy(self) -> TeamPolicyForm:
+        """Return the policy of the tenant."""
+        return self._asked("/api/v1/policy", TeamPolicyAnswerForm)["policy"]
+
+    # Changing ---------------------------------------------------------------------------------------
+
+    def approve(self, release: TeamReleaseForm) -> TeamReleaseChangeForm:
+        """Approve the tree of a release; a server that has another tree under this version refuses."""
+        return self._change(release, "approve", {"tree": release["tree"]})
+
+    def yank(self, release: TeamReleaseForm, why: str = "") -> TeamReleaseChangeForm:
+        """Take a release out of channels and listings."""
+        return self._change(release, "yank", {"why": why})
+
+    def move_channel(self, release: TeamReleaseForm, channel: str) -> TeamReleaseChangeForm:
+        """Let a channel mean a release."""
+        path, body = f"{_skill_path(release['name'])}/channel", {"channel": channel, "version": release["version"]}
+        return self._checked(self._send("POST", path, value=body), TeamReleaseChangeForm)
+
+    def set_policy(self, policy: Mapping[str, Any]) -> TeamPolicyForm:
+        """Change the policy of the tenant."""
+        return self._checked(self._send("PUT", "/api/v1/policy", value=policy), TeamPolicyAnswerForm)["policy"]
+
+    def publish(self, contents: Mapping[str, bytes], release: ServerRelease, *, dry_run: bool = False) -> Published:
+        """Publish a skill as a release; the same release again changes nothing."""
+        fields = checked_fields(contents)
+        name, data = fields["name"], zip_of(contents, wrapper=fields["name"])
+        digest = f"sha256:{sha256(zip_of(contents)).hexdigest()}"
+        place = f"{self.base}{_skill_path(name)}/versions/"
+        if dry_run:
+            version = release.version or version_in(fields)
+            known = self._known_version(name, version, digest)
+            return Published(f"{place}{known or version or 'the next version'}", digest, changed=known is None)
+        query = {"source": release.source, "commit": release.commit, "accept_rule": ",".join(release.accept)}
+        query["version"] = release.version or ""
+        answer = self._send("POST", "/api/v1/releases", query=query, body=data, media_type="application/zip")
+        sent = self._checked(answer, TeamReleaseChangeForm)
+        return Published(f"{place}{visible(sent['release']['version'])}", digest, changed=sent["changed"])
+
+    def _known_version(self, name: str, version: str | None, digest: str) -> str | None:
+        """Return the version under which the server has exactly this already; None if it has not."""
+        answer = self._send("GET", f"{_skill_path(name)}/versions")
+        if answer.status == 404:
+            return None
+        found = self._checked(answer, TeamVersionsForm)["versions"]
+        if version is None:
+            return found[0]["version"] if found and found[0]["artifact"] == digest else None
+        return version if any((one["version"], one["artifact"]) == (version, digest) for one in found) else None
+
+    # Requests ---------------------------------------------------------------------------------------
+
+    def _change(self, release: TeamReleaseForm, act: ReleaseAct, value: Mapping[str, Any]) -> TeamReleaseChangeForm:
+        path = f"{_skill_path(release['name'])}/versions/{quote(release['version'], safe='')}/{act}"
+        return self._checked(self._send("POST", path, value=value), TeamReleaseChangeForm)
+
+    def _asked(self, path: str, form: type[_Form], *, query: Mapping[str, str] | None = None) -> _Form:
+        return self._checked(self._send("GET", path, query=query), form)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        value: Any = None,
+        body: bytes | None = None,
+        media_type: str = "application/json",
+        limit: int = _ANSWER_BYTES,
+    ) -> HttpAnswer:
+        given = urlencode({key: one for key, one in (query or {}).items() if one})
+        data = json.dumps(value).encode() if value is not None else body
+        headers = {**self._account.headers, **({"Content-Type": media_type} if data is not None else {})}
+        url = f"{self.base}{path}{'?' if given else ''}{given}"
+        answer = self._client.send(HttpRequest(url, limit, method, headers, data))
+        return self._account.check(answer) if answer.status in (200, 201) else answer
+
+    def _checked(self, answer: HttpAnswer, form: type[_Form]) -> _Form:
+        """Return the value of an answer in the form that it must have; raise what its error says."""
+        try:
+            value = json.loads(answer.data)
+        except (ValueError, RecursionError):
+            value = None
+        where = visible(cut(answer.url.partition("?")[0], 200))
+        if answer.status in (200, 201):
+            known: _Form = _known_members(value, form)
+            if validate(known, form) is None:
+                return known
+            raise SourceUnreachable(f"{where} does not answer as a team server")
+        error = value.get("error") if isinstance(value, dict) else None
+        message = error.get("message") if isinstance(error, dict) else None
+        if not isinstance(message, str):
+            require_found(answer)
+            raise SourceUnreachable(f"{where} does not answer as a team server")
+        raise _error(answer.status, visible(cut(fold(message), 500)))
 
 
-def _known_release(
-    client: HttpClient, account: ServerAccount, base: str, name: str, version: str | None, digest: str
-) -> str | None:
-    """Return the version under which a server has exactly this already; None if it has not."""
-    answer = client.get(f"{base}/api/v1/skills/{name}/versions", limit=_ANSWER_BYTES, headers=account.headers)
-    if answer.status == 404:
-        return None
-    releases = _value(answer).get("versions", [])
-    account.check(answer)
-    same = [one for one in releases if isinstance(one, dict) and one.get("artifact") == digest]
-    if version is None:
-        return str(releases[0]["version"]) if same and releases[0] is same[0] else None
-    return version if any(one.get("version") == version for one in same) else None
+def _skill_path(name: str) -> str:
+    return f"/api/v1/skills/{quote(name, safe='')}"
 
 
-def _value(answer: HttpAnswer) -> dict[str, Any]:
-    """Return the value of an answer; raise what its error says."""
-    try:
-        value = json.loads(answer.data)
-    except ValueError:
-        value = None
-    if answer.status in (200, 201) and isinstance(value, dict):
+def _known_members(value: Any, form: Any) -> Any:
+    """Return a value without the members that a newer server added."""
+    if not isinstance(value, dict):
         return value
-    error = value.get("error") if isinstance(value, dict) else None
-    message = error.get("message") if isinstance(error, dict) else None
-    if not isinstance(message, str):
-        require_found(answer)
-        raise SourceUnreachable(f"{answer.url.partition('?')[0]} does not answer as a team server")
-    raise _error(answer.status, visible(cut(fold(message), 500)))
+    members, _ = members_of(form)
+    found = {name: one for name, one in value.items() if name in members}
+    for name in ("release", "policy"):
+        if name in found and isinstance(found[name], dict):
+            found[name] = _known_members(found[name], members[name])
+    for name in ("releases", "versions"):
+        if name in found and isinstance(found[name], list):
+            found[name] = [_known_members(one, TeamReleaseForm) for one in found[name]]
+    return found
 
 
 def _error(status: int, message: str) -> SkillError:
+    """Return the exception that the error of a server stands for."""
     if status in (401, 403):
         return PermissionDenied(message)
+    if status == 404:
+        return SourceNotFound(message)
+    if status == 400:
+        return ConfigurationError(message)
     if status == 409:
         return SourceRefused("release-exists", message)
-    if status in (400, 413, 422):
+    if status in (413, 422):
         return SourceRefused("server", message)
     return SourceUnreachable(message)

@@ -73,6 +73,7 @@ class SiteSource:
         self.label = self._client.named.host
         self.notes: Sequence[str] = ()
         self._offers: dict[str, _Offer] | None = None
+        self._is_cut = False
         self._kept: tuple[str, Mapping[str, bytes]] | None = None
 
     def list(self) -> Iterable[SourceEntry]:
@@ -83,9 +84,26 @@ class SiteSource:
         where = visible(cut(answer.url.partition("?")[0], 200))
         document = json_value(answer.data, where, "index")
         self._offers = self._read(document, answer.url)
+        total = document.get("total")
+        self._is_cut = type(total) is int and total > len(self._offers)
+        if self._is_cut:
+            shown = f"{where} lists {len(self._offers)} of its {total} skills; others are found by their names"
+            self.notes = (*self.notes, f"{shown} (--skill NAME)")
         if not self._offers and not self.notes:
             raise SourceNotFound(f"{where} lists no skill")
         return [offer.entry for offer in self._offers.values()]
+
+    def find_named(self, names: Sequence[str]) -> Iterable[SourceEntry]:
+        """Return the skills of these names that the index left out because the site has too many for one."""
+        if not self._is_cut or self._offers is None or not all(map(is_installable_name, names)):
+            return []
+        answer = require_found(self._index(f"?name={quote(','.join(names))}"))
+        notes = self.notes
+        found = self._read(json_value(answer.data, "the index", "index"), answer.url.partition("?")[0])
+        self.notes = notes
+        meant = {name: found[name] for name in names if name in found}
+        self._offers = {**self._offers, **meant}
+        return [offer.entry for offer in meant.values()]
 
     def fetch(self, entry: SourceEntry, paths: Sequence[str], limits: SourceLimits) -> Mapping[str, bytes]:
         """Return files of a skill, after the digest of all of them was compared with the index."""
@@ -116,12 +134,12 @@ class SiteSource:
 
     # The index ----------------------------------------------------------------------------------------
 
-    def _index(self) -> HttpAnswer:
+    def _index(self, query: str = "") -> HttpAnswer:
         """Return the index of the newest version that the site has."""
         base = self._reference.location.rstrip("/")
         self._say(f"reading the index of {self.label}")
-        answer = self._get(base + INDEX_PATH, limit=SOURCE_INDEX_BYTES)
-        if answer.status in (404, 410):
+        answer = self._get(base + INDEX_PATH + query, limit=SOURCE_INDEX_BYTES)
+        if answer.status in (404, 410) and not query:
             answer = self._get(base + _FORMER_PATH, limit=SOURCE_INDEX_BYTES)
             if answer.status in (404, 410):
                 hint = "; name the site, and one of its skills with --skill" if base.count("/") > 2 else ""

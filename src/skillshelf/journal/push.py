@@ -24,6 +24,7 @@ from skillshelf.core.limits import (
     REQUEST_BYTES,
 )
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, visible
 from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import exact_lines
 from skillshelf.journal.format import digest_of
@@ -41,6 +42,8 @@ _ANSWER_BYTES = 64 * 1024
 _AWAY = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE = 0.5
 _VERSION = 1
+_MOST_LINES = 2**62
+_HEAD = re.compile("[0-9a-f]{64}")
 
 
 class JournalPush(NamedTuple):
@@ -99,7 +102,7 @@ class JournalServer:
         head = found.get("head")
         return StreamState(
             _place(found.get("acknowledged")),
-            head if isinstance(head, str) else None,
+            head if isinstance(head, str) and _HEAD.fullmatch(head) else None,
             "digest" if found.get("content") == "digest" else "full",
         )
 
@@ -114,7 +117,7 @@ class JournalServer:
         error = found.get("error")
         if answer.status == 200 and error is None:
             return _place(found.get("acknowledged")), None
-        message = str(error.get("message"))[:500] if isinstance(error, Mapping) else "no reason given"
+        message = visible(cut(str(error.get("message")), 500)) if isinstance(error, Mapping) else "no reason given"
         return _place(found.get("acknowledged")), f"the server refuses these lines: {message}"
 
     def _asked(self, request: HttpRequest) -> HttpAnswer:
@@ -147,7 +150,7 @@ def _object_in(answer: HttpAnswer) -> Mapping[str, Any]:
 
 
 def _place(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= _MOST_LINES else None
 
 
 # The journal --------------------------------------------------------------------------------------
@@ -281,8 +284,14 @@ class _Push:
             middle = len(batch) // 2
             return self._send(batch[:middle]) or self._send(batch[middle:])
         acknowledged, refused = self._server.send(self._stream, self._machine, body)
+        last = sent_line(batch[-1])
+        sent = last.seq if isinstance(last, SentLine) else -1
+        known = -1 if self._acknowledged is None else self._acknowledged
         if acknowledged is not None:
-            self._acknowledged = max(acknowledged, self._acknowledged or 0)
+            # Of what the server says beyond these lines nothing counts: another program may have sent more, or it lies.
+            self._acknowledged = max(min(acknowledged, sent), known)
+        if refused is None and (acknowledged is None or acknowledged < sent):
+            return f"the server does not acknowledge the lines that it was sent, the last of which has seq {sent}"
         return refused
 
     def _done(self, first: SentLine, problem: str | None) -> JournalPush:

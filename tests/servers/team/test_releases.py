@@ -230,7 +230,7 @@ def test_a_request_never_gets_an_older_revision_than_it_demands(server: ServerUn
 
 
 def test_releases_are_listed_page_by_page(server: ServerUnderTest) -> None:
-    from skillshelf.servers.team.releases import Releases
+    from skillshelf.servers.team.release_access import Releases
 
     for name in ("a", "b", "c", "d", "e"):
         publish(server, name)

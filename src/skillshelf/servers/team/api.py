@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from skillshelf import __version__
 from skillshelf.catalog.load import SKILL_FILE
@@ -15,7 +16,7 @@ from skillshelf.core.json_types import (
     TeamSkillForm,
     TeamSkillsForm,
 )
-from skillshelf.core.limits import KNOWN_SECONDS, TEAM_PAGE
+from skillshelf.core.limits import KNOWN_SECONDS, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, TEAM_PAGE
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold
 from skillshelf.core.values import CatalogSkill
@@ -270,6 +271,29 @@ def _release_entry(release: ServedRelease) -> Mapping[str, Any]:
     }
 
 
+def _index_page(entries: Mapping[str, Mapping[str, Any]], query: Mapping[str, str]) -> TeamAnswer:
+    """Return the entries of the names that are asked for, or as many as programs take of one index.
+
+    An index that ends early says so: `total` is the number of all entries, `next` the address of the rest.
+    """
+    if wanted := query.get("name"):
+        chosen = sorted(set(wanted.split(",")).intersection(entries))[:SOURCE_ENTRIES]
+        return json_answer({"$schema": INDEX_SCHEMA, "skills": [entries[name] for name in chosen]})
+    after = query.get("after", "")
+    rest = [name for name in sorted(entries) if name > after]
+    for count in (SOURCE_ENTRIES, SOURCE_ENTRIES // 4):
+        listed = rest[:count]
+        index: dict[str, Any] = {"$schema": INDEX_SCHEMA, "skills": [entries[name] for name in listed]}
+        if len(listed) < len(entries):
+            index["total"] = len(entries)
+        if len(listed) < len(rest):
+            index["next"] = f"index.json?{urlencode({'after': listed[-1]})}"
+        answer = json_answer(index)
+        if len(answer.body) <= SOURCE_INDEX_BYTES:
+            break
+    return answer
+
+
 def _index_routes() -> Iterator[TeamRoute]:
     index = SiteIndex()
 
@@ -279,8 +303,7 @@ def _index_routes() -> Iterator[TeamRoute]:
         found = {one.name: _release_entry(one) for one in served}
         own = index.artifacts(request.caller, request.services.catalogs.of(request.caller))
         found = {**{name: one.entry for name, one in own.items()}, **found}
-        answer = json_answer({"$schema": INDEX_SCHEMA, "skills": [found[name] for name in sorted(found)]})
-        return with_rev(answer, rev, request.caller.tenant)
+        return with_rev(_index_page(found, request.query), rev, request.caller.tenant)
 
     def show_artifact(request: TeamRequest) -> TeamAnswer:
         name, digest = request.parts["name"], request.parts["digest"]
@@ -295,7 +318,17 @@ def _index_routes() -> Iterator[TeamRoute]:
             raise SkillNotFound(skill.name)
         return TeamAnswer(data, media_type="text/markdown; charset=utf-8" if is_page else "application/zip")
 
-    yield TeamRoute("GET", INDEX_PATH, READ, "list the skills for other programs", show_index)
+    yield TeamRoute(
+        "GET",
+        INDEX_PATH,
+        READ,
+        "list the skills for other programs",
+        show_index,
+        parameters=(
+            Parameter("name", "only the skills of these names, separated by commas"),
+            Parameter("after", "only names after this one, as `next` of the index before says"),
+        ),
+    )
     yield TeamRoute(
         "GET", _ABOVE + "/{name}/{digest}/{file}", READ, "give a skill as its index promises", show_artifact
     )

@@ -13,6 +13,7 @@ from skillshelf.core.environment import Environment, user_data_folder
 from skillshelf.core.limits import DATABASE_ADDRESS_BYTES
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, open_database
+from skillshelf.servers.team.journal_removal import DailyRetention, kept_days
 from skillshelf.servers.team.tokens import list_tokens
 from skillshelf.servers.team.values import DEFAULT_TENANT
 from skillshelf.shelf import Shelf
@@ -82,6 +83,7 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     names = frozenset(map(allowed_host, values["allow_host"]))
     address = ServerAccess(host, port, None, names)
     issuer = _issuer(values)
+    retention = _retention(values, database)
     bound = bind(address)
     import anyio
 
@@ -93,9 +95,14 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
         published = PublishedCatalogs(shelf, database, blobs, folder)
         server = TeamServer(shelf, database, issuer, values, published=published)
         _note_at_start(database, is_local=address.is_local)
+        log = access_log(values["access_log"])
+        if retention is not None:
+            retention.start()
         try:
-            anyio.run(server.run, address, bound, access_log(values["access_log"]))
+            anyio.run(server.run, address, bound, log)
         finally:
+            if retention is not None:
+                retention.close()
             server.close()
 
 
@@ -107,6 +114,10 @@ def _blobs(values: Mapping[str, Any], environment: Environment) -> "tuple[BlobSt
     if folder is None:
         raise ConfigurationError("there is no home folder for the skills of the server (name one with --home)")
     return open_blobs(values["blobs"] or f"{folder}/team/blobs", environment), f"{folder}/team"
+
+
+def _retention(values: Mapping[str, Any], database: Database) -> DailyRetention | None:
+    return DailyRetention(database, kept_days(values["keep_lines"])) if values["keep_lines"] else None
 
 
 def _issuer(values: Mapping[str, Any]) -> Any:

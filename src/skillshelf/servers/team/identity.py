@@ -8,16 +8,18 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import jwt
 
+from skillshelf.core.console import note
 from skillshelf.core.environment import Environment
 from skillshelf.core.http_client import HttpClient, is_loopback_name, origin_of, require_found
 from skillshelf.core.limits import (
     CALLERS_KEPT,
     ISSUER_BYTES,
+    ISSUER_FIRST_SECONDS,
     ISSUER_KEYS,
     ISSUER_SECONDS,
     KEY_REFETCH_SECONDS,
@@ -26,7 +28,8 @@ from skillshelf.core.limits import (
     TOKEN_CHARS,
 )
 from skillshelf.core.records import NamedTuple
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.core.text import cut, visible
+from skillshelf.errors import ConfigurationError, SkillError, SourceNotFound
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.tokens import (
     LOGIN_PREFIX,
@@ -55,8 +58,11 @@ ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 """Signatures that only the issuer can make; a shared secret, or none, is refused."""
 
 _LEEWAY_SECONDS = 5
+_LATEST_SECONDS = 253_402_300_799
 _RSA_BITS = 2048
 _DISCOVERY = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
+_USUAL_KEYS = "/.well-known/jwks.json"
+_ANY_KEY = ""
 
 Clock = Callable[[], float]
 Fetch = Callable[[str], Mapping[str, Any]]
@@ -120,9 +126,8 @@ class Authenticator:
             with self._lock:
                 self._known.pop(key, None)
             raise NotAuthenticated("the token is not valid here, or no longer")
-        caller, expires = found
-        self._keep(key, _Known(caller, self._clock(), None if expires is None else expires / 1000))
-        return caller
+        self._keep(key, found)
+        return found.caller
 
     def forget(self, token: str) -> None:
         """Forget a token or cookie, so that it is looked up next time."""
@@ -149,19 +154,26 @@ class Authenticator:
             while len(self._known) > CALLERS_KEPT:
                 self._known.popitem(last=False)
 
-    def _look_up(self, token: str) -> tuple[Caller, int | None] | None:
+    def asks_issuer(self, token: str) -> bool:
+        """Return True for a token that only the issuer can vouch for, who may be slow."""
+        return not (token.startswith(f"{LOGIN_PREFIX}_") or is_own_token(token))
+
+    def _look_up(self, token: str) -> _Known | None:
         if len(token) > TOKEN_CHARS:
             return None
-        if token.startswith(f"{LOGIN_PREFIX}_"):
-            return caller_with_login(self._database, token)
-        if is_own_token(token):
-            return caller_with_token(self._database, token)
+        if not self.asks_issuer(token):
+            look_up = caller_with_login if token.startswith(f"{LOGIN_PREFIX}_") else caller_with_token
+            own = look_up(self._database, token)
+            return _Known(own[0], self._clock(), None if own[1] is None else own[1] / 1000) if own else None
         if self._keys is None:
             return None
-        claims = self._keys.claims(token)
-        return self._caller_with_claims(claims, self._keys.issuer) if claims is not None else None
+        signed = self._keys.claims(token)
+        if signed is None or (found := self._caller_with_claims(signed.claims, self._keys.issuer)) is None:
+            return None
+        # Known since the keys are known: a key that the issuer takes away counts for a minute in all, not for two.
+        return found._replace(since=min(signed.fetched, self._clock()))
 
-    def _caller_with_claims(self, claims: Mapping[str, Any], issuer: Issuer) -> tuple[Caller, int | None] | None:
+    def _caller_with_claims(self, claims: Mapping[str, Any], issuer: Issuer) -> _Known | None:
         """Return the caller that the claims of a token name; without scopes it has those of its role."""
         tenant = claims.get(issuer.tenant_claim, DEFAULT_TENANT)
         try:
@@ -172,7 +184,8 @@ class Authenticator:
                 scopes = _scopes_in(claims, issuer) or scopes_of_member(transaction, subject)
         except (ConfigurationError, NoSuchTenant, TypeError):
             return None
-        return Caller(subject, tenant, scopes, issuer.url), int(claims["exp"]) * 1000
+        expires = min(int(claims["exp"]), _LATEST_SECONDS)
+        return _Known(Caller(subject, tenant, scopes, issuer.url), self._clock(), expires)
 
 
 def _scopes_in(claims: Mapping[str, Any], issuer: Issuer) -> frozenset[str]:
@@ -216,30 +229,53 @@ def fetch_from(issuer: Issuer, environment: Environment) -> Fetch:
     return fetch
 
 
+class SignedClaims(NamedTuple):
+    """The claims of a token whose signature was checked, and the time at which the keys for that were fetched."""
+
+    claims: Mapping[str, Any]
+    fetched: float
+
+
+_KeyName = tuple[str, str]
+"""The name of a key, and the algorithm that it is for."""
+
+
 class IssuerKeys:
-    """The keys of an issuer, which are fetched when a token needs them and kept for a minute."""
+    """The keys of an issuer, which are fetched when a token needs them and kept for a minute.
+
+    One request at a time asks the issuer. The others are answered with what is known, so that an issuer that is slow
+    costs one thread, whatever tokens arrive.
+    """
 
     def __init__(self, issuer: Issuer, fetch: Fetch, *, clock: Clock = time.monotonic) -> None:
         self.issuer = issuer
         self._fetch = fetch
         self._clock = clock
         self._lock = threading.Lock()
-        self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._keys: Mapping[_KeyName, Sequence[jwt.PyJWK]] = {}
         self._fetched: float | None = None
         self._tried: float | None = None
+        self._running: threading.Event | None = None
+        self._problem: str | None = None
 
-    def claims(self, token: str) -> Mapping[str, Any] | None:
-        """Return the claims of a token that the issuer signed for this audience; None if it is not valid."""
+    def claims(self, token: str) -> SignedClaims | None:
+        """Return the claims of a token that the issuer signed for this audience; None if it is not valid.
+
+        Raise `DatabaseAway` if the issuer must be asked and does not answer.
+        """
         try:
             header = jwt.get_unverified_header(token)
-        except jwt.PyJWTError:
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             return None
-        name, algorithm = header.get("kid"), header.get("alg")
+        # Without a name, each key of the algorithm may have signed it.
+        name, algorithm = header.get("kid", _ANY_KEY), header.get("alg")
         if not isinstance(name, str) or algorithm not in ALGORITHMS:
             return None
-        key = self._key(name)
-        if key is None or key.algorithm_name != algorithm:
-            return None
+        keys, fetched = self._keys_of((name, algorithm))
+        found = (self._decoded(token, key, algorithm) for key in keys)
+        return next((SignedClaims(claims, fetched) for claims in found if claims is not None), None)
+
+    def _decoded(self, token: str, key: jwt.PyJWK, algorithm: str) -> Mapping[str, Any] | None:
         try:
             claims: Mapping[str, Any] = jwt.decode(
                 token,
@@ -250,67 +286,110 @@ class IssuerKeys:
                 leeway=_LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, ValueError, TypeError):
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
             return None
         return claims
 
-    def _key(self, name: str) -> jwt.PyJWK | None:
-        """Return the key of a name; raise `DatabaseAway` if the issuer must be asked and does not answer."""
+    def _keys_of(self, name: _KeyName) -> tuple[Sequence[jwt.PyJWK], float]:
+        """Return the keys of a name, and when they were fetched; raise `DatabaseAway` if nobody can know them now."""
+        self._update(name)
+        with self._lock:
+            found, fetched = self._keys.get(name, ()), self._fetched
+        age = KNOWN_AWAY_SECONDS if fetched is None else self._clock() - fetched
+        if fetched is None or age >= KNOWN_AWAY_SECONDS or (not found and age >= KNOWN_SECONDS):
+            raise DatabaseAway("the issuer of tokens does not answer")
+        return found, fetched
+
+    def _update(self, name: _KeyName) -> None:
+        """Fetch the keys if that is due and nobody does it already; wait only for what cannot be answered without."""
         with self._lock:
             age = None if self._fetched is None else self._clock() - self._fetched
-            if age is not None and age < KNOWN_SECONDS and (name in self._keys or not self._may_try()):
-                return self._keys.get(name)
-            if not self._may_try():
-                # It did not answer a moment ago; what was known before still counts for a while.
-                return self._kept(name, age)
-            self._tried = self._clock()
-            try:
-                self._keys = _keys_in(self._fetch(self._address()))
-            except SkillError:
-                return self._kept(name, age)
-            self._fetched = self._clock()
-            return self._keys.get(name)
+            is_known = age is not None and age < KNOWN_SECONDS and name in self._keys
+            is_due = not is_known or (age or 0) >= KNOWN_SECONDS / 2
+            running = self._running
+            begins = is_due and running is None and self._may_try()
+            if begins:
+                self._tried, self._running = self._clock(), threading.Event()
+        if begins and is_known:
+            threading.Thread(target=self._fetch_all, name="issuer-keys", daemon=True).start()
+        elif begins:
+            self._fetch_all()
+        elif running is not None and age is None:
+            running.wait(ISSUER_FIRST_SECONDS)
 
     def _may_try(self) -> bool:
         """Return True unless the issuer was asked a moment ago: tokens of unknown keys must not make us ask often."""
         return self._tried is None or self._clock() - self._tried >= KEY_REFETCH_SECONDS
 
-    def _kept(self, name: str, age: float | None) -> jwt.PyJWK | None:
-        if age is not None and age < KNOWN_AWAY_SECONDS and name in self._keys:
-            return self._keys[name]
-        if age is not None and age < KNOWN_SECONDS:
-            return None
-        raise DatabaseAway("the issuer of tokens does not answer")
+    def fetch_behind(self) -> None:
+        """Fetch the keys in a thread of its own, so that the first token need not wait for them."""
+        with self._lock:
+            if self._running is not None or not self._may_try():
+                return
+            self._tried, self._running = self._clock(), threading.Event()
+        threading.Thread(target=self._fetch_all, name="issuer-keys", daemon=True).start()
+
+    def _fetch_all(self) -> None:
+        found, problem = None, None
+        try:
+            found = _keys_in(self._fetch(self._address()))
+        except SkillError as error:
+            problem = str(error)
+        finally:
+            with self._lock:
+                if found is not None:
+                    self._keys, self._fetched = found, self._clock()
+                running, self._running = self._running, None
+                is_news, self._problem = problem != self._problem, problem
+            if running is not None:
+                running.set()
+        if is_news:
+            state = f"cannot be fetched: {visible(cut(problem, 300))}" if problem else "are fetched again"
+            note(f"the keys of {self.issuer.url} {state}")
 
     def _address(self) -> str:
-        """Return the address of the keys, which the issuer's own document names."""
-        base = self.issuer.url.rstrip("/")
-        for number, path in enumerate(_DISCOVERY):
+        """Return the address of the keys: what the issuer's own document names, or the usual one if it has none."""
+        base, end = self.issuer.url.rstrip("/"), time.monotonic() + ISSUER_SECONDS
+        problem = None
+        for path in _DISCOVERY:
             try:
                 document = self._fetch(base + path)
-            except SkillError:
-                if number + 1 == len(_DISCOVERY):
-                    raise
+            except SourceNotFound:
+                continue
+            except SkillError as error:
+                problem = error
+                # An issuer that took all its time for the first one gets no second chance now.
+                if time.monotonic() >= end:
+                    break
                 continue
             address = document.get("jwks_uri")
             if document.get("issuer") == self.issuer.url and isinstance(address, str):
                 return address
-        raise SkillError(f"{self.issuer.url} names no keys, or another issuer")
+            problem = SkillError(f"{self.issuer.url} names no keys, or another issuer")
+        if problem is not None:
+            raise problem
+        return base + _USUAL_KEYS
 
 
-def _keys_in(document: Mapping[str, Any]) -> Mapping[str, jwt.PyJWK]:
-    """Return the usable keys of a set by name: for signatures, asymmetric, and long enough."""
+def _keys_in(document: Mapping[str, Any]) -> Mapping[_KeyName, Sequence[jwt.PyJWK]]:
+    """Return the usable keys of a set by name and algorithm: for signatures, asymmetric, and long enough.
+
+    Several keys may have one name: a token is good if one of them signed it. `_ANY_KEY` is a name of each.
+    """
     listed = document.get("keys")
-    found = {}
-    for value in listed[:ISSUER_KEYS] if isinstance(listed, list) else ():
-        if not isinstance(value, dict) or value.get("use", "sig") != "sig" or not isinstance(value.get("kid"), str):
+    if not isinstance(listed, list):
+        raise SkillError("the set of keys has no list of them")
+    found: dict[_KeyName, list[jwt.PyJWK]] = {}
+    for value in listed[:ISSUER_KEYS]:
+        if not isinstance(value, dict) or value.get("use", "sig") != "sig":
             continue
         try:
             key = jwt.PyJWK(value)
-        except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError):
             continue
         if key.algorithm_name in ALGORITHMS and getattr(key.key, "key_size", _RSA_BITS) >= _least_bits(value):
-            found[value["kid"]] = key
+            for name in {_ANY_KEY, key.key_id or _ANY_KEY}:
+                found.setdefault((name, key.algorithm_name), []).append(key)
     return found
 
 

@@ -3,7 +3,7 @@
 The use comes from the counts of each day alone, never from the lines.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Literal
 
 from skillshelf.core.limits import JOURNAL_ROWS
@@ -111,24 +111,29 @@ def usage(
     since: int | None = None,
     until: int | None = None,
     skill: str | None = None,
+    names: Container[str] | None = None,
     limit: int = JOURNAL_ROWS,
 ) -> list[dict[str, Any]]:
     """Return the use of skills in days such as 20261117, from `since` on and before `until`, most used first.
 
-    `machines` are those of the day with the most.
+    With `names`, only the use of these skills. `machines` are those of the day with the most.
     """
     table, keys = ("usage_person", ("subject", "skill")) if by == "person" else ("usage_day", _keys(by))
     clause, values = _clause({"day >= ?": since, "day < ?": until, "skill = ?": skill})
     machines = ", max(machines)" if table == "usage_day" else ""
     sums = ", ".join(f"cast(sum({name}) as bigint)" for name in _COUNTS)
     order = "1 desc" if by == "day" else f"{len(keys) + 1} desc, {', '.join(keys)}"
+    most = min(max(limit, 1), JOURNAL_ROWS)
+    # No database of ours can choose by a set of any size, so all rows are read then.
+    end = (" limit ?", (most,)) if names is None else ("", ())
     rows = transaction.rows(
         f"select {', '.join(keys)}, {sums}{machines}, min(day), max(day) from {table} "
-        f"where tenant = ?{clause} group by {', '.join(keys)} order by {order} limit ?",
-        (transaction.tenant, *values, min(max(limit, 1), JOURNAL_ROWS)),
+        f"where tenant = ?{clause} group by {', '.join(keys)} order by {order}{end[0]}",
+        (transaction.tenant, *values, *end[1]),
     )
-    names = (*keys, *_COUNTS, *(("machines",) if machines else ()), "first_day", "last_day")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    members = (*keys, *_COUNTS, *(("machines",) if machines else ()), "first_day", "last_day")
+    found = (dict(zip(members, row, strict=True)) for row in rows)
+    return [row for row in found if names is None or row["skill"] in names][:most]
 
 
 def _keys(by: UsageView) -> Sequence[str]:

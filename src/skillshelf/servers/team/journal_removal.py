@@ -5,15 +5,21 @@ The head of each stream stays, so a machine goes on where it was. What a person 
 """
 
 import re
+import threading
+from collections.abc import Callable
 
-from skillshelf.core.limits import JOURNAL_BATCH_LINES
+from skillshelf.core.console import note
+from skillshelf.core.limits import JOURNAL_BATCH_LINES, RETENTION_SECONDS
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
 from skillshelf.journal.sent_lines import SentLine, sent_line
-from skillshelf.servers.team.database import Database, Transaction, now_ms
-from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES, day_of
+from skillshelf.servers.team.database import Database, SqliteDatabase, Transaction, now_ms
+from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES
+from skillshelf.servers.team.journal_rows import day_of
+from skillshelf.servers.team.values import DEFAULT_TENANT, TeamError
 
-__all__ = ["Forgotten", "drop_days", "forget", "kept_days", "remove_days"]
+__all__ = ["DailyRetention", "Forgotten", "Removed", "apply_retention", "forget", "kept_days", "remove_days"]
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _UNITS = {"d": 1, "w": 7, "y": 365}
@@ -23,7 +29,7 @@ def kept_days(text: str) -> int:
     """Return the days in a text such as `90d`, `12w` or `2y`."""
     found = re.fullmatch(r"([0-9]{1,5})([dwy])", text)
     if not found or not int(found[1]):
-        raise ConfigurationError(f"--keep needs a time such as 90d, 12w or 2y, not {text!r}")
+        raise ConfigurationError(f"--keep-lines needs a time such as 90d, 12w or 2y, not {text!r}")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -32,16 +38,25 @@ def first_kept(days: int, now: int | None = None) -> int:
     return day_of((now_ms() if now is None else now) - days * _DAY_MS)
 
 
-def drop_days(database: Database, tenant: str, days: int, *, now: int | None = None) -> int:
-    """Remove the lines of all tenants that came before some days, by dropping whole partitions of PostgreSQL.
+class Removed(NamedTuple):
+    """What retention removed: whole days of all tenants in PostgreSQL, else lines."""
 
-    Return the number of partitions. In SQLite each tenant has a file of its own: see `remove_days`.
+    days: int = 0
+    lines: int = 0
+
+
+def apply_retention(database: Database, days: int, *, tenant: str | None = None, now: int | None = None) -> Removed:
+    """Remove what came before some days, of one tenant or of all.
+
+    PostgreSQL drops whole partitions, and with them the sessions and tombstones of those days.
     """
-    with database.transaction(tenant) as transaction:
-        if transaction.engine != "postgresql":
-            return 0
+    if tenant is not None:
+        return Removed(lines=remove_days(database, tenant, days, now=now))
+    if isinstance(database, SqliteDatabase):
+        return Removed(lines=sum(remove_days(database, one, days, now=now) for one in database.tenants()))
+    with database.transaction(DEFAULT_TENANT) as transaction:
         row = transaction.row("select drop_event_days(?)", (first_kept(days, now),))
-        return int(row[0]) if row else 0
+    return Removed(days=int(row[0]) if row else 0)
 
 
 def remove_days(database: Database, tenant: str, days: int, *, now: int | None = None) -> int:
@@ -56,6 +71,57 @@ def remove_days(database: Database, tenant: str, days: int, *, now: int | None =
             "delete from journal_session where tenant = ? and latest < ?", (tenant, at - (days + 1) * _DAY_MS)
         )
         return transaction.execute("delete from event where tenant = ? and day < ?", (tenant, before))
+
+
+class DailyRetention:
+    """Applies retention in a thread, once a day; of several servers one does it at a time.
+
+    `seconds` is the time between two looks at the day, and until another try after a failure.
+    """
+
+    def __init__(
+        self, database: Database, days: int, *, seconds: float = RETENTION_SECONDS, clock: Callable[[], int] = now_ms
+    ) -> None:
+        self._database = database
+        self._days = days
+        self._seconds = seconds
+        self._clock = clock
+        self._done: int | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+
+    def start(self) -> None:
+        """Begin: the first time at once."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop; a removal that runs may end first."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.apply_if_due()
+            except TeamError as error:
+                note(f"old lines of journals were not removed, and are tried again: {error}")
+            if self._stopped.wait(self._seconds):
+                return
+
+    def apply_if_due(self) -> Removed | None:
+        """Remove what is too old if that was not done today; return None if it was, or another server does it now."""
+        now = self._clock()
+        if self._done == day_of(now):
+            return None
+        with self._database.alone("retention") as held:
+            if not held:
+                return None
+            removed = apply_retention(self._database, self._days, now=now)
+        self._done = day_of(now)
+        if removed != Removed():
+            what = f"{plural(removed.days, 'day')} of" if removed.days else plural(removed.lines, "line") + " of"
+            note(f"removed {what} journals that are older than {plural(self._days, 'day')}")
+        return removed
 
 
 # A person -----------------------------------------------------------------------------------------

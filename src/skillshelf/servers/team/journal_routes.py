@@ -13,14 +13,13 @@ from skillshelf.core.json_types import (
     TeamUsageForm,
 )
 from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_ROWS
-from skillshelf.errors import ConfigurationError, ResourceNotFound
+from skillshelf.errors import ConfigurationError, PermissionDenied, ResourceNotFound
 from skillshelf.servers.team.journal_intake import (
     MACHINES,
     checked_stream,
     demanded_content,
     head_of,
     lines_in,
-    stored_text,
     take,
 )
 from skillshelf.servers.team.journal_records import (
@@ -31,8 +30,9 @@ from skillshelf.servers.team.journal_records import (
     streams,
     usage,
 )
+from skillshelf.servers.team.journal_rows import stored_text
 from skillshelf.servers.team.routes import Parameter, TeamAnswer, TeamRequest, TeamRoute, json_answer
-from skillshelf.servers.team.values import JOURNAL_READ, JOURNAL_WRITE
+from skillshelf.servers.team.values import JOURNAL_READ, JOURNAL_WRITE, READ
 
 __all__ = ["JOURNAL_PATH", "journal_routes"]
 
@@ -77,7 +77,9 @@ def list_streams(request: TeamRequest) -> TeamAnswer:
 
 
 def list_lines(request: TeamRequest) -> TeamAnswer:
-    """Give the lines of a stream."""
+    """Give the lines of a stream; without one, the streams."""
+    if "stream" not in request.query:
+        return list_streams(request)
     stream = checked_stream(request.query.get("stream", ""))
     limit = _number(request, "limit") or JOURNAL_ROWS
     after = _number(request, "after")
@@ -113,16 +115,24 @@ def list_alarms(request: TeamRequest) -> TeamAnswer:
 
 
 def show_usage(request: TeamRequest) -> TeamAnswer:
-    """Give the use of skills, from the counts of each day."""
-    by = request.query.get("by", "skill")
+    """Give the use of skills, from the counts of each day.
+
+    Whoever may not read journals is told how much each skill that they see is used, and nothing about people.
+    """
+    by, names = request.query.get("by", "skill"), None
     if by not in _VIEWS:
         raise ConfigurationError(f"by takes one of {', '.join(_VIEWS)}")
+    if not request.caller.may(JOURNAL_READ):
+        if by != "skill":
+            raise PermissionDenied(f"the use by {by} needs the scope {JOURNAL_READ}")
+        names = {skill.name for skill in request.services.catalogs.of(request.caller).visible}
     options: dict[str, Any] = {name: _number(request, name) for name in ("since", "until")}
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
         found = usage(
             transaction,
             by=_VIEWS[by],
             skill=_text(request, "skill"),
+            names=names,
             limit=_number(request, "limit") or JOURNAL_ROWS,
             **options,
         )
@@ -173,15 +183,15 @@ def journal_routes() -> list[TeamRoute]:
             "GET",
             JOURNAL_PATH,
             JOURNAL_READ,
-            "read lines of a journal",
+            "read lines of a journal; without `stream`, list the journals",
             list_lines,
             parameters=(
-                _STREAM._replace(required=True),
+                _STREAM,
                 Parameter("session", "only lines of this session"),
                 Parameter("after", "only lines after this seq", kind="integer"),
                 _LIMIT,
             ),
-            gives=TeamJournalLinesForm,
+            gives=TeamJournalLinesForm | TeamStreamsForm,
         ),
         TeamRoute(
             "GET",
@@ -228,8 +238,8 @@ def journal_routes() -> list[TeamRoute]:
         TeamRoute(
             "GET",
             "/api/v1/usage",
-            JOURNAL_READ,
-            "count the use of skills",
+            f"{READ} {JOURNAL_READ}",
+            "count the use of skills; by day or person it needs the scope journal:read",
             show_usage,
             parameters=(
                 Parameter("by", "skill, day or person"),

@@ -148,7 +148,32 @@ _FIRST = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
+_RETENTION = Migration(
+    (),
+    only_postgres=(
+        # Days are those on which lines arrived. What belongs to them in other tables goes with them, for all tenants:
+        # the policies of retention let this function see these rows, and nobody else.
+        """create or replace function drop_event_days(before integer) returns integer
+            language plpgsql security definer set search_path = {schema}, pg_temp as $$
+            declare
+                found integer; dropped integer := 0;
+                midnight timestamptz := to_date(before::text, 'YYYYMMDD')::timestamp at time zone 'UTC';
+            begin
+                perform pg_advisory_xact_lock(hashtext('skillshelf.event'));
+                for found in select d from event_days() as d where d < before loop
+                    execute format('drop table {schema}.event_%s', found);
+                    dropped := dropped + 1;
+                end loop;
+                perform set_config('skillshelf.retention', 'on', true);
+                delete from tombstone where day < before;
+                delete from journal_session where latest < extract(epoch from midnight) * 1000;
+                perform set_config('skillshelf.retention', '', true);
+                return dropped;
+            end $$""",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION)
 """The steps, oldest first; a database has the version of the last one that it went through."""
 
 VERSION: Final = len(MIGRATIONS)
@@ -179,6 +204,19 @@ TENANT_TABLES = (
 """Tables whose rows belong to a tenant."""
 
 
+RETAINED_TABLES = ("tombstone", "journal_session")
+"""Tables whose old rows are removed for all tenants at once; those of events are dropped as partitions."""
+
+_RETENTION_POLICY: Final = (
+    "create policy of_retention on {table} using (current_setting('skillshelf.retention', true) = 'on' "
+    "and current_user = (select pg_get_userbyid(relowner) from pg_class where oid = '{schema}.{table}'::regclass))"
+)
+"""The policy for the owner of the tables, as whom the function that removes old rows runs, while it runs.
+
+It names no role: a dump of one cluster is restored in another, where the owner may have another name.
+"""
+
+
 def sqlite_statements(migration: Migration) -> Iterator[str]:
     """Yield the statements of a step for SQLite."""
     for statement in (*migration.statements, *migration.only_sqlite):
@@ -203,9 +241,13 @@ def postgres_policies(
         yield f"alter table {table} force row level security"
         yield f"drop policy if exists of_tenant on {table}"
         yield f"drop policy if exists added on {table}"
+        yield f"drop policy if exists of_retention on {table}"
     for table in tenant_tables:
         own = f"{'id' if table == 'tenant' else 'tenant'} = current_setting('skillshelf.tenant', true)"
         yield f"create policy of_tenant on {table} using ({own}) with check ({own})"
+    for table in RETAINED_TABLES:
+        if table in tenant_tables:
+            yield _RETENTION_POLICY.format(table=table, schema=SCHEMA)
     for table in shared_tables:
         # The releases in the subquery are those of the tenant, by their own policy.
         tree = f"{table}.{'digest' if table == 'tree' else 'tree'}"

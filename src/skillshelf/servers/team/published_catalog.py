@@ -24,10 +24,10 @@ from skillshelf.errors import SkillChanged, SkillError
 from skillshelf.search.index import folder_for, open_index
 from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.database import Database, PostgresDatabase
+from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.releases import (
     CATALOG_TOPIC,
     PUBLISHED,
-    Releases,
     ServedRelease,
     current_rev,
     served_releases,

@@ -5,13 +5,22 @@ Every answer has the header `Skillshelf-Revision`. A request may demand a revisi
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from skillshelf.core.json_types import (
+    TeamPolicyAnswerForm,
+    TeamPolicyForm,
+    TeamPublishedForm,
+    TeamReleaseChangeForm,
+    TeamReleasesPageForm,
+    TeamVersionsForm,
+)
 from skillshelf.core.limits import CONFIG_BYTES, UPLOAD_BYTES
+from skillshelf.core.validation import schema_of
 from skillshelf.errors import ConfigurationError
 from skillshelf.install.server_account import MIN_REVISION_HEADER, REVISION_HEADER, TENANT_HEADER
-from skillshelf.servers.team.releases import ReleaseChange, Releases
+from skillshelf.servers.team.release_access import ReleaseChange, Releases
 from skillshelf.servers.team.routes import Parameter, TeamAnswer, TeamRequest, TeamRoute, json_answer
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import ADMIN, PUBLISH, READ
@@ -41,6 +50,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
                 Parameter("accept_rule", "security rules that an admin accepts, separated by commas"),
             ),
             body_bytes=UPLOAD_BYTES,
+            gives=TeamPublishedForm,
             takes={"application/zip": {}},
         ),
         TeamRoute(
@@ -54,6 +64,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
                 Parameter("yanked", "`true` lists yanked releases too"),
                 min_rev,
             ),
+            gives=TeamReleasesPageForm,
         ),
         TeamRoute(
             "GET",
@@ -62,6 +73,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             "list the releases of a skill, its channels and approvals",
             api.versions,
             parameters=(name, min_rev),
+            gives=TeamVersionsForm,
         ),
         TeamRoute(
             "GET",
@@ -71,9 +83,13 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             api.artifact,
             parameters=(name, version, min_rev),
         ),
-        _change(f"{release}/approve", "approve the files of a release", api.approve, name, version),
-        _change(f"{release}/yank", "take a release out of channels and listings", api.yank, name, version),
-        _change(f"{skill}/channel", "let a channel mean another release", api.channel, name),
+        _change(f"{release}/approve", "approve the files of a release", api.approve, name, version, takes=("tree",)),
+        _change(
+            f"{release}/yank", "take a release out of channels and listings", api.yank, name, version, takes=("why",)
+        ),
+        _change(
+            f"{skill}/channel", "let a channel mean another release", api.channel, name, takes=("channel", "version")
+        ),
         TeamRoute(
             "GET",
             "/api/v1/policy",
@@ -81,6 +97,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             "show the policy of the tenant",
             api.policy,
             parameters=(min_rev,),
+            gives=TeamPolicyAnswerForm,
         ),
         TeamRoute(
             "PUT",
@@ -89,12 +106,13 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             "change the policy of the tenant",
             api.set_policy,
             body_bytes=CONFIG_BYTES,
-            takes={"application/json": {}},
+            gives=TeamPolicyAnswerForm,
+            takes=_json_body(**schema_of(TeamPolicyForm)["properties"]),
         ),
     ]
 
 
-def _change(path: str, summary: str, run: Any, *parameters: Parameter) -> TeamRoute:
+def _change(path: str, summary: str, run: Any, *parameters: Parameter, takes: Iterable[str]) -> TeamRoute:
     return TeamRoute(
         "POST",
         path,
@@ -103,8 +121,13 @@ def _change(path: str, summary: str, run: Any, *parameters: Parameter) -> TeamRo
         run,
         parameters=parameters,
         body_bytes=CONFIG_BYTES,
-        takes={"application/json": {}},
+        gives=TeamReleaseChangeForm,
+        takes=_json_body(**{name: {"type": "string"} for name in takes}),
     )
+
+
+def _json_body(**members: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"application/json": {"schema": {"type": "object", "properties": members}}}
 
 
 def _number(text: str | None, what: str) -> int:
@@ -198,7 +221,8 @@ class _ReleaseApi:
 
     def approve(self, request: TeamRequest) -> TeamAnswer:
         path = request.parts
-        found = self._releases.approve(request.caller, path["name"], path["version"])
+        tree = _text(_value(request), "tree")
+        found = self._releases.approve(request.caller, path["name"], path["version"], tree)
         return _answer(request, _changed(found), found.rev)
 
     def yank(self, request: TeamRequest) -> TeamAnswer:

@@ -1,35 +1,44 @@
-"""The releases of a tenant: publish, approve, yank, and move channels, each in one transaction that bumps the revision.
+"""The releases in the database of a tenant: what they are, how they are read, and the statements that change them.
 
 A release is immutable: its name and version always mean the same tree. An approval is of a tree, so it holds for every
-release of exactly those files and for no other.
+release of exactly those files and for no other. `release_access` decides who may do what.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
-from skillshelf.core.limits import RELEASES_LISTED
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillNotFound
-from skillshelf.servers.team.blobs import BlobStore
-from skillshelf.servers.team.database import Database, Row, Transaction, now_ms
-from skillshelf.servers.team.upload import Upload, checked_version, require_accepted
-from skillshelf.servers.team.values import ADMIN, PUBLISH, READ, BlobsAway, Caller, ReleaseExists, TooNew
+from skillshelf.servers.team.database import Row, Transaction, now_ms
+from skillshelf.servers.team.upload import Upload
+from skillshelf.servers.team.values import Caller
 
 __all__ = [
     "CATALOG_TOPIC",
     "CHANNELS",
     "PUBLISHED",
+    "RELEASE_ROWS",
     "Channel",
     "Release",
-    "ReleaseChange",
-    "Releases",
     "ServedRelease",
     "TenantPolicy",
+    "approve_tree",
+    "checked_policy",
     "current_rev",
+    "finish_change",
+    "insert_release",
+    "is_approved",
+    "next_rev",
+    "next_version",
+    "point_channel",
     "policy_of",
+    "release_of",
+    "releases_in",
     "served_releases",
+    "settle_approved",
+    "yank_release",
 ]
 
 Channel = Literal["latest", "approved"]
@@ -39,8 +48,6 @@ PUBLISHED = "published"
 
 CATALOG_TOPIC = "skillshelf_catalog"
 """The topic of PostgreSQL under which servers tell each other of a new revision, with the tenant."""
-
-_TEXT_CHARS = 500
 
 
 class TenantPolicy(NamedTuple):
@@ -110,14 +117,6 @@ class ServedRelease(NamedTuple):
         return found if isinstance(found, dict) else {}
 
 
-class ReleaseChange(NamedTuple):
-    """The outcome of publishing: the release, the revision, and whether it is new."""
-
-    release: Release
-    rev: int
-    changed: bool
-
-
 # Revisions ----------------------------------------------------------------------------------------
 
 
@@ -127,7 +126,7 @@ def current_rev(transaction: Transaction) -> int:
     return int(row[0]) if row else 0
 
 
-def _next_rev(transaction: Transaction) -> int:
+def next_rev(transaction: Transaction) -> int:
     """Return the revision that a change has; other changes of the tenant wait until this transaction ends."""
     tenant = transaction.tenant
     transaction.execute("insert into catalog_rev (tenant, rev) values (?, 0) on conflict do nothing", (tenant,))
@@ -135,7 +134,7 @@ def _next_rev(transaction: Transaction) -> int:
     return int(row[0]) + 1 if row else 1
 
 
-def _finish(transaction: Transaction, rev: int) -> None:
+def finish_change(transaction: Transaction, rev: int) -> None:
     """Record the revision of a change, and tell the other servers at the end of the transaction if that can be."""
     transaction.execute("update catalog_rev set rev = ? where tenant = ?", (rev, transaction.tenant))
     if transaction.engine == "postgresql":
@@ -154,7 +153,8 @@ def policy_of(transaction: Transaction) -> TenantPolicy:
     return TenantPolicy(**known)
 
 
-def _checked_policy(given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_policy(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy that a request gives, or raise ConfigurationError for what none may be."""
     from skillshelf.lint.consent import accepted_rules
 
     for name, value in given.items():
@@ -174,9 +174,10 @@ def _checked_policy(given: Mapping[str, Any]) -> dict[str, Any]:
 
 # Reading ------------------------------------------------------------------------------------------
 
-_RELEASE = """select r.name, r.version, r.tree, t.artifact, t.bytes, r.description, r.source, r.revision, r.publisher,
-    r.published, r.yanked, r.yanked_by, r.yanked_why, r.rev
+RELEASE_ROWS = """select r.name, r.version, r.tree, t.artifact, t.bytes, r.description, r.source, r.revision,
+    r.publisher, r.published, r.yanked, r.yanked_by, r.yanked_why, r.rev
     from release r join tree t on t.digest = r.tree where r.tenant = ?"""
+"""The query of releases of a tenant, to which more conditions are added."""
 
 _SERVED = """select r.name, r.version, r.tree, t.artifact, r.description, r.fields, r.size, r.published
     from channel c join release r on r.tenant = c.tenant and r.name = c.name and r.version = c.version
@@ -189,7 +190,7 @@ def served_releases(transaction: Transaction) -> list[ServedRelease]:
     return [ServedRelease(*row) for row in transaction.rows(_SERVED, (transaction.tenant, channel))]
 
 
-def _releases(transaction: Transaction, rows: Iterable[Row]) -> list[Release]:
+def releases_in(transaction: Transaction, rows: Iterable[Row]) -> list[Release]:
     """Return releases with their approvals and channels."""
     rows, tenant = list(rows), transaction.tenant
     approvals: dict[str, list[tuple[str, int]]] = {}
@@ -216,284 +217,27 @@ def _releases(transaction: Transaction, rows: Iterable[Row]) -> list[Release]:
     ]
 
 
-def _release(transaction: Transaction, name: str, version: str) -> Release:
-    row = transaction.row(f"{_RELEASE} and r.name = ? and r.version = ?", (transaction.tenant, name, version))
+def release_of(transaction: Transaction, name: str, version: str) -> Release:
+    """Return the release of a name and a version; raise SkillNotFound."""
+    row = transaction.row(f"{RELEASE_ROWS} and r.name = ? and r.version = ?", (transaction.tenant, name, version))
     if row is None:
         raise SkillNotFound(f"{name} {version}")
-    return _releases(transaction, [row])[0]
+    return releases_in(transaction, [row])[0]
 
 
-def _is_approved(release: Release, policy: TenantPolicy) -> bool:
+def is_approved(release: Release, policy: TenantPolicy) -> bool:
+    """Return whether as many people approved a release as a policy demands."""
     people = {by for by, _ in release.approvals if policy.approve_own or by != release.publisher}
     return len(people) >= policy.approvals
-
-
-class Releases:
-    """The releases of all tenants. Each method acts for a caller, and sees the tenant of that caller alone.
-
-    `changed` is called with the tenant after its catalog changed.
-    """
-
-    def __init__(
-        self, database: Database, blobs: BlobStore, *, changed: Callable[[str], None] = lambda tenant: None
-    ) -> None:
-        self._database = database
-        self._blobs = blobs
-        self._changed = changed
-
-    # Changing -------------------------------------------------------------------------------------
-
-    def publish(
-        self,
-        caller: Caller,
-        upload: Upload,
-        *,
-        version: str | None = None,
-        source: str = "",
-        commit: str = "",
-        accept: Sequence[str] = (),
-    ) -> ReleaseChange:
-        """Add a release; the bytes are stored first, so that a release never names bytes that are nowhere.
-
-        The version is the one that is given, else that of the frontmatter, else the next whole number.
-        """
-        _require_publisher(caller, upload.name)
-        if accept and not caller.may(ADMIN):
-            raise PermissionDenied("only an admin may accept what a security rule found")
-        wanted = version or upload.version
-        wanted = checked_version(wanted) if wanted else None
-        for text in (source, commit):
-            if len(text) > _TEXT_CHARS or not text.isprintable():
-                raise ConfigurationError(f"source and commit have at most {_TEXT_CHARS} printable characters")
-        with self._database.transaction(caller.tenant, readonly=True) as transaction:
-            require_accepted(upload, {*accept, *policy_of(transaction).accept_rules})
-        self._blobs.put_new(upload.artifact_digest, upload.artifact)
-        with self._database.transaction(caller.tenant) as transaction:
-            rev = _next_rev(transaction)
-            known = self._known(transaction, upload, wanted)
-            if known is not None:
-                return ReleaseChange(_release(transaction, upload.name, known), rev - 1, changed=False)
-            wanted = wanted or _next_version(transaction, upload.name)
-            _insert(transaction, caller, upload, wanted, source=source, commit=commit, rev=rev)
-            release = _release(transaction, upload.name, wanted)
-            _point(transaction, upload.name, "latest", wanted, rev)
-            if _is_approved(release, policy_of(transaction)):
-                _point(transaction, upload.name, "approved", wanted, rev)
-            _finish(transaction, rev)
-            release = _release(transaction, upload.name, wanted)
-        self._changed(caller.tenant)
-        return ReleaseChange(release, rev, changed=True)
-
-    def _known(self, transaction: Transaction, upload: Upload, version: str | None) -> str | None:
-        """Return the version under which exactly this was published before; None if it is new."""
-        if version is None:
-            latest = transaction.row(
-                "select r.version, r.tree from release r where r.tenant = ? and r.name = ? order by r.rev desc limit 1",
-                (transaction.tenant, upload.name),
-            )
-            return str(latest[0]) if latest and latest[1] == upload.tree else None
-        row = transaction.row(
-            "select tree from release where tenant = ? and name = ? and version = ?",
-            (transaction.tenant, upload.name, version),
-        )
-        if row is not None and row[0] != upload.tree:
-            raise ReleaseExists(
-                f"{upload.name} {version} is published with other files, and never changes; choose another version"
-            )
-        return version if row is not None else None
-
-    def approve(self, caller: Caller, name: str, version: str) -> ReleaseChange:
-        """Approve the tree of a release; it moves to the channel `approved` once enough people did."""
-        return self._change(
-            caller, name, version, lambda transaction, release, rev: _approve(transaction, caller, release, rev)
-        )
-
-    def yank(self, caller: Caller, name: str, version: str, why: str = "") -> ReleaseChange:
-        """Take a release out of channels and listings; who knows its version still gets it, with a mark."""
-        if len(why) > _TEXT_CHARS or not (why or "x").isprintable():
-            raise ConfigurationError(f"a reason has at most {_TEXT_CHARS} printable characters")
-        return self._change(
-            caller, name, version, lambda transaction, release, rev: _yank(transaction, caller, release, rev, why)
-        )
-
-    def move_channel(self, caller: Caller, name: str, channel: str, version: str) -> ReleaseChange:
-        """Let a channel mean another release, such as an older one."""
-        if channel not in CHANNELS:
-            raise ConfigurationError(f"no channel {visible(channel)!r}; there are {', '.join(CHANNELS)}")
-
-        def move(transaction: Transaction, release: Release, rev: int) -> bool:
-            if channel in release.channels:
-                return False
-            if release.yanked:
-                raise ConfigurationError(f"{name} {version} is yanked, and no channel may have it")
-            if channel == "approved" and not _is_approved(release, policy_of(transaction)):
-                raise PermissionDenied(f"{name} {version} is not approved")
-            _point(transaction, name, channel, version, rev)
-            return True
-
-        return self._change(caller, name, version, move)
-
-    def set_policy(self, caller: Caller, given: Mapping[str, Any]) -> TenantPolicy:
-        """Change the policy of the tenant, which an admin may do."""
-        if not caller.may(ADMIN):
-            raise PermissionDenied("only an admin may change the policy of a tenant")
-        checked = _checked_policy(given)
-        with self._database.transaction(caller.tenant) as transaction:
-            for name, value in checked.items():
-                transaction.execute(
-                    "insert into policy (tenant, name, value) values (?, ?, ?) "
-                    "on conflict (tenant, name) do update set value = excluded.value",
-                    (caller.tenant, name, json.dumps(value)),
-                )
-            rev = _next_rev(transaction)
-            policy = policy_of(transaction)
-            _settle_approved(transaction, policy, rev)
-            _finish(transaction, rev)
-        self._changed(caller.tenant)
-        return policy
-
-    def _change(
-        self, caller: Caller, name: str, version: str, act: Callable[[Transaction, Release, int], bool]
-    ) -> ReleaseChange:
-        _require_publisher(caller, name)
-        with self._database.transaction(caller.tenant) as transaction:
-            rev = _next_rev(transaction)
-            changed = act(transaction, _release(transaction, name, version), rev)
-            if changed:
-                _finish(transaction, rev)
-            found = ReleaseChange(_release(transaction, name, version), current_rev(transaction), changed)
-        if changed:
-            self._changed(caller.tenant)
-        return found
-
-    # Reading --------------------------------------------------------------------------------------
-
-    def policy(self, caller: Caller) -> TenantPolicy:
-        """Return the policy of the tenant."""
-        with self._database.transaction(caller.tenant, readonly=True) as transaction:
-            return policy_of(transaction)
-
-    def rev(self, caller: Caller, at_least: int = 0) -> int:
-        """Return the revision now; raise `TooNew` if the database has not seen the one that is asked for."""
-        with self._database.transaction(caller.tenant, readonly=True) as transaction:
-            return _require_rev(transaction, at_least)
-
-    def listed(
-        self, caller: Caller, *, after: str = "", yanked: bool = False, at_least: int = 0, most: int = RELEASES_LISTED
-    ) -> tuple[int, list[Release], str | None]:
-        """Return the revision, releases by name and version, and where to go on; None at the end.
-
-        A reader sees what the policy of the tenant serves, a publisher all that is not yanked.
-        """
-        _require_reader(caller)
-        name, _, version = after.partition(" ")
-        found: list[Release] = []
-        with self._database.transaction(caller.tenant, readonly=True) as transaction:
-            rev, policy = _require_rev(transaction, at_least), policy_of(transaction)
-            more: str | None = f"{name} {version}"
-            while more is not None and len(found) < most:
-                rows = transaction.rows(
-                    f"{_RELEASE} and (r.name > ? or (r.name = ? and r.version > ?)) "
-                    f"order by r.name, r.version limit {int(most)}",
-                    (caller.tenant, name, name, version),
-                )
-                found += [
-                    one for one in _releases(transaction, rows) if self._lists(caller, policy, one, yanked=yanked)
-                ]
-                more = None
-                if len(rows) == most:
-                    name, version = rows[-1][:2]
-                    more = f"{name} {version}"
-        if len(found) > most:
-            found = found[:most]
-            more = f"{found[-1].name} {found[-1].version}"
-        return rev, found, more
-
-    def _lists(self, caller: Caller, policy: TenantPolicy, release: Release, *, yanked: bool) -> bool:
-        return (not release.yanked or yanked) and _may_get(caller, policy, release)
-
-    def versions(self, caller: Caller, name: str, *, at_least: int = 0) -> tuple[int, list[Release]]:
-        """Return the revision and all releases of a name, the newest first; raise SkillNotFound."""
-        _require_reader(caller)
-        with self._database.transaction(caller.tenant, readonly=True) as transaction:
-            rev, policy = _require_rev(transaction, at_least), policy_of(transaction)
-            rows = transaction.rows(f"{_RELEASE} and r.name = ? order by r.rev desc", (caller.tenant, name))
-            found = [one for one in _releases(transaction, rows) if _may_get(caller, policy, one)] if rows else []
-        if not found:
-            raise SkillNotFound(name)
-        return rev, found
-
-    def artifact(self, caller: Caller, name: str, version: str, *, at_least: int = 0) -> tuple[int, Release, bytes]:
-        """Return the revision, a release by its version or channel, and its archive; raise SkillNotFound."""
-        rev, found = self.versions(caller, name, at_least=at_least)
-        meant = [one for one in found if version in ((one.version, *one.channels))]
-        if not meant:
-            raise SkillNotFound(f"{name} {version}")
-        return rev, meant[0], self._bytes(meant[0].artifact)
-
-    def artifact_with(self, caller: Caller, name: str, begin: str) -> bytes | None:
-        """Return the archive of a release of a name by the first 16 hex digits of its digest; None if there is none.
-
-        A digest alone leads nowhere: what another tenant has cannot be asked for.
-        """
-        _require_reader(caller)
-        with self._database.transaction(caller.tenant, readonly=True) as transaction:
-            rows = transaction.rows(f"{_RELEASE} and r.name = ?", (caller.tenant, name))
-            meant = [row for row in rows if row[3] == f"sha256:{begin}{row[3][23:]}" and len(begin) == 16]
-            policy = policy_of(transaction)
-            found = [one for one in _releases(transaction, meant) if _may_get(caller, policy, one)] if meant else []
-        return self._bytes(found[0].artifact) if found else None
-
-    def served(self, caller: Caller, *, at_least: int = 0) -> tuple[int, list[ServedRelease]]:
-        """Return the revision and the releases that clients are served."""
-        _require_reader(caller)
-        with self._database.transaction(caller.tenant, readonly=True) as transaction:
-            rev = _require_rev(transaction, at_least)
-            return rev, [one for one in served_releases(transaction) if caller.may_read(one.name)]
-
-    def _bytes(self, digest: str) -> bytes:
-        data = self._blobs.get(digest)
-        if data is None:
-            raise BlobsAway(f"the blob store has lost {digest}")
-        return data
-
-
-# What a caller may do -----------------------------------------------------------------------------
-
-
-def _require_publisher(caller: Caller, name: str) -> None:
-    """Raise unless a caller may change a name; patterns of names that it may read bound what it may publish."""
-    if not caller.may(PUBLISH):
-        raise PermissionDenied(f"this token has no scope {PUBLISH}")
-    if caller.subset and not caller.may_read(name):
-        raise PermissionDenied(f"this token may not publish {visible(name)}")
-
-
-def _require_reader(caller: Caller) -> None:
-    if not (caller.may(READ) or caller.may(PUBLISH)):
-        raise PermissionDenied(f"this token has no scope {READ}")
-
-
-def _may_get(caller: Caller, policy: TenantPolicy, release: Release) -> bool:
-    """Return whether a caller may know of a release; who publishes also sees what nobody approved yet."""
-    if caller.subset and not caller.may_read(release.name):
-        return False
-    return caller.may(PUBLISH) or not policy.approved_only or _is_approved(release, policy)
-
-
-def _require_rev(transaction: Transaction, at_least: int) -> int:
-    rev = current_rev(transaction)
-    if rev < at_least:
-        raise TooNew(f"this server knows revision {rev} of the catalog, and {at_least} was asked for; try again")
-    return rev
 
 
 # Statements of a change ---------------------------------------------------------------------------
 
 
-def _insert(
+def insert_release(
     transaction: Transaction, caller: Caller, upload: Upload, version: str, *, source: str, commit: str, rev: int
 ) -> None:
+    """Add a release with its skill and its tree."""
     tenant, now = caller.tenant, now_ms()
     transaction.execute(
         "insert into skill (tenant, name, description) values (?, ?, ?) "
@@ -519,13 +263,14 @@ def _insert(
     )
 
 
-def _next_version(transaction: Transaction, name: str) -> str:
+def next_version(transaction: Transaction, name: str) -> str:
+    """Return the next whole number that no release of a name has as its version."""
     rows = transaction.rows("select version from release where tenant = ? and name = ?", (transaction.tenant, name))
     numbers = [int(version) for (version,) in rows if version.isascii() and version.isdecimal()]
     return str(max(numbers, default=0) + 1)
 
 
-def _point(transaction: Transaction, name: str, channel: str, version: str | None, rev: int) -> None:
+def point_channel(transaction: Transaction, name: str, channel: str, version: str | None, rev: int) -> None:
     """Let a channel mean a version, or nothing."""
     if version is None:
         transaction.execute(
@@ -539,7 +284,8 @@ def _point(transaction: Transaction, name: str, channel: str, version: str | Non
     )
 
 
-def _approve(transaction: Transaction, caller: Caller, release: Release, rev: int) -> bool:
+def approve_tree(transaction: Transaction, caller: Caller, release: Release, rev: int) -> bool:
+    """Approve the tree of a release, and let `approved` mean it once enough people did; return whether that is news."""
     policy = policy_of(transaction)
     if release.yanked:
         raise ConfigurationError(f"{release.name} {release.version} is yanked")
@@ -551,14 +297,15 @@ def _approve(transaction: Transaction, caller: Caller, release: Release, rev: in
         "insert into approval (tenant, tree, approver, at) values (?, ?, ?, ?) on conflict do nothing",
         (transaction.tenant, release.tree, caller.subject, now_ms()),
     )
-    now = _release(transaction, release.name, release.version)
-    if "approved" not in now.channels and _is_approved(now, policy):
-        _point(transaction, release.name, "approved", release.version, rev)
+    now = release_of(transaction, release.name, release.version)
+    if "approved" not in now.channels and is_approved(now, policy):
+        point_channel(transaction, release.name, "approved", release.version, rev)
         return True
     return added > 0
 
 
-def _yank(transaction: Transaction, caller: Caller, release: Release, rev: int, why: str) -> bool:
+def yank_release(transaction: Transaction, caller: Caller, release: Release, rev: int, why: str) -> bool:
+    """Mark a release as yanked, and let its channels mean others; return False if it was yanked before."""
     if release.yanked:
         return False
     transaction.execute(
@@ -567,24 +314,24 @@ def _yank(transaction: Transaction, caller: Caller, release: Release, rev: int, 
     )
     policy = policy_of(transaction)
     rows = transaction.rows(
-        f"{_RELEASE} and r.name = ? and r.yanked = 0 order by r.rev desc", (transaction.tenant, release.name)
+        f"{RELEASE_ROWS} and r.name = ? and r.yanked = 0 order by r.rev desc", (transaction.tenant, release.name)
     )
-    left = _releases(transaction, rows) if rows else []
+    left = releases_in(transaction, rows) if rows else []
     for channel in release.channels:
-        fit = [one for one in left if channel == "latest" or _is_approved(one, policy)]
-        _point(transaction, release.name, channel, fit[0].version if fit else None, rev)
+        fit = [one for one in left if channel == "latest" or is_approved(one, policy)]
+        point_channel(transaction, release.name, channel, fit[0].version if fit else None, rev)
     return True
 
 
-def _settle_approved(transaction: Transaction, policy: TenantPolicy, rev: int) -> None:
+def settle_approved(transaction: Transaction, policy: TenantPolicy, rev: int) -> None:
     """Let the channel `approved` of each name follow a policy that asks for more or fewer approvals."""
-    rows = transaction.rows(f"{_RELEASE} and r.yanked = 0 order by r.rev desc", (transaction.tenant,))
+    rows = transaction.rows(f"{RELEASE_ROWS} and r.yanked = 0 order by r.rev desc", (transaction.tenant,))
     approved: dict[str, list[Release]] = {}
-    for release in _releases(transaction, rows) if rows else ():
+    for release in releases_in(transaction, rows) if rows else ():
         approved.setdefault(release.name, [])
-        if _is_approved(release, policy):
+        if is_approved(release, policy):
             approved[release.name].append(release)
     for name, fit in approved.items():
         if any("approved" in one.channels for one in fit):
             continue
-        _point(transaction, name, "approved", fit[0].version if fit else None, rev)
+        point_channel(transaction, name, "approved", fit[0].version if fit else None, rev)

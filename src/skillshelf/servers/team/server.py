@@ -33,8 +33,8 @@ from skillshelf.servers.team.own_journals import OwnJournals
 from skillshelf.servers.team.pages import team_pages
 from skillshelf.servers.team.probes import probe_routes
 from skillshelf.servers.team.published_catalog import PublishedCatalogs
+from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_routes import release_routes
-from skillshelf.servers.team.releases import Releases
 from skillshelf.servers.team.routes import RouteTable, TeamRoute
 from skillshelf.servers.team.services import TeamServices
 from skillshelf.servers.team.values import READ
@@ -103,6 +103,8 @@ class TeamServer:
             shelf_of = published.shelf_of
         catalogs = TeamCatalogs(shelf_of or local_shelves(shelf), **{**recorded, "journal_of": journal_of})
         keys = IssuerKeys(issuer, fetch_from(issuer, shelf.environment)) if issuer is not None else None
+        if keys is not None:
+            keys.fetch_behind()
         self.services = TeamServices(database, catalogs, Authenticator(database, keys), issuer=issuer)
         self.mcp = McpEndpoint(catalogs, self.services.metrics, self.limits)
         if published is not None:

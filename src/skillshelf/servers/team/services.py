@@ -9,7 +9,7 @@ from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.identity import Authenticator, Issuer
 from skillshelf.servers.team.metrics import Metrics
 from skillshelf.servers.team.published_catalog import PublishedCatalogs
-from skillshelf.servers.team.releases import Releases
+from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.values import DatabaseAway
 
 __all__ = ["ReadyCheck", "TeamServices"]

@@ -32,6 +32,7 @@ __all__ = [
     "READ",
     "ROLES",
     "SCOPES",
+    "SLUG",
     "BlobsAway",
     "Caller",
     "DatabaseAway",
@@ -58,7 +59,7 @@ SCOPES: Mapping[str, str] = {
     READ: "list, search and load skills; with a pattern, as skills:read:frontend-*, only those whose names match",
     PUBLISH: "publish, yank and approve releases",
     JOURNAL_WRITE: "send journals",
-    JOURNAL_READ: "read journals and usage",
+    JOURNAL_READ: "read journals, and usage by day and person",
     METRICS_READ: "read the metrics of the server, and nothing else",
     ADMIN: "everything in the tenant, and the metrics",
 }
@@ -76,7 +77,9 @@ ROLES: Mapping[str, frozenset[str]] = {
 DEFAULT_TENANT: Final = "default"
 """The tenant that every database has; the skills on the server's own disk are visible to it alone."""
 
-_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+SLUG: Final = r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?"
+"""The pattern of the name of a tenant."""
+
 _PATTERN = re.compile(r"[a-z0-9*?\[\]._:!-]{1,128}")
 _SUBJECT_CHARS = 256
 _ALL: Final = ("*",)
@@ -156,7 +159,7 @@ def checked_scopes(scopes: Iterable[str]) -> frozenset[str]:
 
 def checked_slug(slug: str) -> str:
     """Return the name of a tenant, or raise `ConfigurationError`."""
-    if not _SLUG.fullmatch(slug):
+    if not re.fullmatch(SLUG, slug):
         raise ConfigurationError(
             f"a tenant is named with up to 40 letters a-z, digits and dashes, for example acme, not {slug!r}"
         )

@@ -1,0 +1,245 @@
+"""Store the lines of a journal as rows: the lines themselves, their sessions, and the use of skills by day.
+
+All of it happens in the transaction of one batch, and each line adds to the counts by itself, so that it does not
+matter where a batch ends.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from skillshelf.core.limits import JOURNAL_ALARMS
+from skillshelf.core.records import NamedTuple
+from skillshelf.journal.format import digest_of
+from skillshelf.journal.parts import CONTINUED
+from skillshelf.journal.sent_lines import SentLine
+from skillshelf.servers.team.database import Transaction
+
+__all__ = ["StoredBatch", "day_of", "raise_alarm", "stored_text"]
+
+_NAME_CHARS = 256
+_MOST_MS: Final = 253_402_300_799_999
+_COUNTS = ("loads", "reads", "runs", "denials")
+
+
+class StoredBatch:
+    """New lines of one stream on their way into the database, inside the transaction of their batch.
+
+    `subject` is that of every line; None in a stream of a server, whose lines name their own. `machine` stands for the
+    machine in the counts.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        stream: str,
+        lines: Sequence[SentLine],
+        subject: str | None,
+        machine: str,
+        at: int,
+    ) -> None:
+        self._transaction = transaction
+        self._stream = stream
+        self._new = lines
+        self._subject = subject
+        self._machine = machine
+        self._at = at
+
+    def store(self) -> None:
+        """Store everything."""
+        transaction, day = self._transaction, day_of(self._at)
+        rows = [(line.seq, *_columns(line.record), line.data) for line in self._new]
+        if transaction.engine == "postgresql":
+            # One statement for all: a statement for each line takes most of the time there.
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            transaction.execute(_EVENTS_AT_ONCE, (transaction.tenant, self._stream, day, *columns))
+        else:
+            own = (transaction.tenant, self._stream, day)
+            transaction.execute_many(_EVENTS, ((*own, *row) for row in rows))
+        sessions = self._sessions()
+        self._store_sessions(sessions)
+        self._store_use(sessions)
+
+    def _sessions(self) -> dict[str, "_SessionPart"]:
+        """Return what the new lines say about their sessions."""
+        found: dict[str, _SessionPart] = {}
+        for line in self._new:
+            record = line.record
+            if record["type"] == CONTINUED:
+                continue
+            name = stored_text(record["session"])
+            part = found.get(name) or _SessionPart()
+            found[name] = part.with_line(record)
+        return found
+
+    def _store_sessions(self, sessions: dict[str, "_SessionPart"]) -> None:
+        known = self._known_subjects(sessions) if self._subject is None else {}
+        for name, part in sorted(sessions.items()):
+            subject = part.subject if self._subject is None else self._subject
+            if self._subject is not None and part.subject not in (None, self._subject):
+                detail = f"session {name[:32]} names another subject than the token"
+                raise_alarm(self._transaction, self._stream, "subject", part.first_seq, detail, self._at)
+            self._transaction.execute(
+                _SESSION,
+                (
+                    *(self._transaction.tenant, self._stream, name, subject, part.client),
+                    *(part.started, part.latest, part.ended, part.events),
+                ),
+            )
+            sessions[name] = part._replace(subject=subject or known.get(name))
+
+    def _known_subjects(self, sessions: Iterable[str]) -> dict[str, str]:
+        found = {}
+        for name in sessions:
+            row = self._transaction.row(
+                "select subject from journal_session where tenant = ? and stream = ? and session = ?",
+                (self._transaction.tenant, self._stream, name),
+            )
+            if row and row[0]:
+                found[name] = row[0]
+        return found
+
+    def _store_use(self, sessions: Mapping[str, "_SessionPart"]) -> None:
+        """Add the use of skills in the new lines to the counts of their days.
+
+        Keys are sorted, so that two transactions never wait for each other.
+        """
+        skills: dict[tuple[int, str, str], Counter[str]] = {}
+        people: dict[tuple[int, str, str], Counter[str]] = {}
+        today = day_of(self._at)
+        for line in self._new:
+            act = _act(line.record)
+            if act is None:
+                continue
+            kind, skill, tree = act
+            # A clock that goes ahead must not fill days to come.
+            day = min(day_of(_bounded_ms(line.record["ts_ms"])), today)
+            part = sessions.get(stored_text(line.record["session"]))
+            subject = (part.subject if part else None) or ""
+            skills.setdefault((day, skill, tree), Counter())[kind] += 1
+            people.setdefault((day, subject, skill), Counter())[kind] += 1
+        tenant = self._transaction.tenant
+        for key, counts in sorted(skills.items(), key=lambda item: item[0]):
+            added = self._transaction.execute(_USE_MACHINE, (tenant, *key, self._machine or self._stream))
+            self._transaction.execute(_USE_DAY, (tenant, *key, *(counts[name] for name in _COUNTS), max(added, 0)))
+        for key, counts in sorted(people.items(), key=lambda item: item[0]):
+            self._transaction.execute(_USE_PERSON, (tenant, *key, *(counts[name] for name in _COUNTS)))
+
+
+_EVENT = "insert into event (tenant, stream, day, seq, ts, type, session, skill, tree, line) "
+_EVENTS = _EVENT + "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_EVENTS_AT_ONCE = (
+    _EVENT + "select ?::text, ?::text, ?::integer, seq, ts, type, session, skill, tree, line "
+    "from unnest(?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bytea[]) "
+    "as new (seq, ts, type, session, skill, tree, line)"
+)
+
+_SESSION = """insert into journal_session (tenant, stream, session, subject, client, started, latest, ended, events)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (tenant, stream, session) do update set
+        subject = coalesce(excluded.subject, journal_session.subject),
+        client = coalesce(excluded.client, journal_session.client),
+        started = case when excluded.started < journal_session.started
+            then excluded.started else journal_session.started end,
+        latest = case when excluded.latest > journal_session.latest
+            then excluded.latest else journal_session.latest end,
+        ended = coalesce(excluded.ended, journal_session.ended),
+        events = journal_session.events + excluded.events"""
+
+_USE_DAY = """insert into usage_day (tenant, day, skill, tree, loads, reads, runs, denials, machines)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (tenant, day, skill, tree) do update set
+        loads = usage_day.loads + excluded.loads, reads = usage_day.reads + excluded.reads,
+        runs = usage_day.runs + excluded.runs, denials = usage_day.denials + excluded.denials,
+        machines = usage_day.machines + excluded.machines"""
+
+_USE_MACHINE = """insert into usage_machine (tenant, day, skill, tree, machine) values (?, ?, ?, ?, ?)
+    on conflict do nothing"""
+
+_USE_PERSON = """insert into usage_person (tenant, day, subject, skill, loads, reads, runs, denials)
+    values (?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (tenant, day, subject, skill) do update set
+        loads = usage_person.loads + excluded.loads, reads = usage_person.reads + excluded.reads,
+        runs = usage_person.runs + excluded.runs, denials = usage_person.denials + excluded.denials"""
+
+
+class _SessionPart(NamedTuple):
+    """What some lines say about one session."""
+
+    first_seq: int = -1
+    subject: str | None = None
+    client: str | None = None
+    started: int = _MOST_MS
+    latest: int = 0
+    ended: int | None = None
+    events: int = 0
+
+    def with_line(self, record: Mapping[str, Any]) -> "_SessionPart":
+        """Return the part with one more line."""
+        at = _bounded_ms(record["ts_ms"])
+        part = self._replace(started=min(self.started, at), latest=max(self.latest, at), events=self.events + 1)
+        if record["type"] == "session_started":
+            subject, client = _text(record.get("subject")), _text(record.get("client"))
+            part = part._replace(first_seq=record["seq"], subject=subject, client=client)
+        elif record["type"] == "session_ended":
+            part = part._replace(ended=at)
+        return part
+
+
+def _columns(record: Mapping[str, Any]) -> tuple[int, str, str, str | None, str | None]:
+    """Return time, type, session, skill and tree of a line, in the form that both databases take."""
+    skill = None if record["type"].startswith("tool_") else _text(record.get("name"))
+    session = stored_text(record["session"])
+    return _bounded_ms(record["ts_ms"]), stored_text(record["type"])[:64], session, skill, _text(record.get("tree"))
+
+
+def _act(record: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """Return what a line adds to the counts: of what, for which skill and tree; None for nothing.
+
+    Each is decided by one line alone, so that it does not matter where a batch ends.
+    """
+    kind, skill = record["type"], _text(record.get("name"))
+    if skill is None:
+        return None
+    tree = _text(record.get("tree")) or ""
+    if kind == "skill_loaded" or (kind == "skill_invoked" and record.get("repeat") is True):
+        return "loads", skill, tree
+    if kind == "skill_read":
+        return "reads", skill, tree
+    if kind == "permission_decided" and record.get("verdict") == "deny":
+        return "denials", skill, tree
+    if kind == "permission_decided" and record.get("tool") == "skill_run":
+        return "runs", skill, tree
+    return None
+
+
+def _text(value: object) -> str | None:
+    return stored_text(value) if isinstance(value, str) and value else None
+
+
+def stored_text(text: str) -> str:
+    """Return a text of an untrusted line as a column holds it: short, and without what PostgreSQL refuses."""
+    text = text.replace("\0", "\ufffd")
+    return text if len(text) <= _NAME_CHARS else f"{text[:128]}…{digest_of(text.encode())}"
+
+
+def _bounded_ms(ts_ms: int) -> int:
+    return min(max(ts_ms, 0), _MOST_MS)
+
+
+def day_of(ts_ms: int) -> int:
+    """Return the day of a time as a number such as 20261117, in UTC."""
+    found = time.gmtime(_bounded_ms(ts_ms) // 1000)
+    return found.tm_year * 10_000 + found.tm_mon * 100 + found.tm_mday
+
+
+def raise_alarm(transaction: Transaction, stream: str, kind: str, seq: int, detail: str, at: int) -> None:
+    """Raise an alarm once for a place in a stream; a stream has a bounded number of them."""
+    count = transaction.row("select count(*) from alarm where tenant = ? and stream = ?", (transaction.tenant, stream))
+    if count and count[0] >= JOURNAL_ALARMS:
+        return
+    transaction.execute(
+        "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
+        (transaction.tenant, f"{stream}:{kind}:{seq}", at, stream, kind, detail),
+    )

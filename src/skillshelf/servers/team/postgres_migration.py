@@ -1,0 +1,116 @@
+"""Bring a PostgreSQL database of a team to the current version, and make the role that the server connects as."""
+
+import secrets
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from skillshelf.core.limits import MIGRATION_WAIT_SECONDS
+from skillshelf.core.records import NamedTuple
+from skillshelf.errors import ConfigurationError
+from skillshelf.servers.team.migrations import (
+    APP_ROLE,
+    MIGRATIONS,
+    SCHEMA,
+    Migration,
+    postgres_grants,
+    postgres_policies,
+    postgres_statements,
+)
+from skillshelf.servers.team.postgres_database import PostgresDatabase, postgres_errors, version_in
+from skillshelf.servers.team.transactions import Row, now_ms, require_version
+from skillshelf.servers.team.values import DEFAULT_TENANT
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresMigration", "migrate_postgres"]
+
+_OF_ROLE = ("user", "password", "passfile")
+
+
+class PostgresMigration(NamedTuple):
+    """What a migration of PostgreSQL did: the version before and now, and the address for the server.
+
+    The address has no password if the role existed before and got no new one.
+    """
+
+    before: int
+    version: int
+    address: str
+    has_password: bool
+
+
+def migrate_postgres(
+    url: str, password: str | None = None, *, migrations: Sequence[Migration] = MIGRATIONS
+) -> PostgresMigration:
+    """Bring a PostgreSQL database to the current version, and make the role of the server.
+
+    The owner of the tables runs it; others wait. Raise `ConfigurationError` for a newer version or a role that may not.
+    """
+    import psycopg
+
+    with postgres_errors(), closing(PostgresDatabase(url).connect()) as connection:
+        connection.execute(f"set lock_timeout = '{MIGRATION_WAIT_SECONDS}s'")
+        connection.execute("select pg_advisory_lock(hashtext('skillshelf.migrate'))")
+        try:
+            before = version_in(connection)
+            require_version(before, len(migrations), "the database")
+            with connection.transaction():
+                _migrate(connection, before, migrations)
+                password = _make_role(connection, password)
+                for statement in (*postgres_policies(), *postgres_grants()):
+                    connection.execute(statement.encode())
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ConfigurationError(
+                f"this role may not migrate the database: {error.diag.message_primary} "
+                f"(use the owner of the database, which may create roles, or create the role {APP_ROLE} first)"
+            ) from None
+        return PostgresMigration(before, len(migrations), _address(url, password), password is not None)
+
+
+def _migrate(connection: "psycopg.Connection[Row]", before: int, migrations: Sequence[Migration]) -> None:
+    connection.execute(f"create schema if not exists {SCHEMA}".encode())
+    connection.execute(f"set local search_path = {SCHEMA}, pg_temp".encode())
+    connection.execute("create table if not exists schema_version (version integer not null)")
+    for migration in migrations[before:]:
+        for statement in postgres_statements(migration):
+            connection.execute(statement.encode())
+    connection.execute("delete from schema_version")
+    connection.execute("insert into schema_version values (%s)", (len(migrations),))
+    connection.execute("select set_config('skillshelf.tenant', %s, true)", (DEFAULT_TENANT,))
+    if not before:
+        connection.execute("insert into tenant values (%s, %s, %s)", (DEFAULT_TENANT, DEFAULT_TENANT, now_ms()))
+
+
+def _make_role(connection: "psycopg.Connection[Row]", password: str | None) -> str | None:
+    """Make the role of the server; return its password if it got one now."""
+    from psycopg import sql
+
+    found = connection.execute(
+        "select rolsuper or rolbypassrls from pg_roles where rolname = %s", (APP_ROLE,)
+    ).fetchone()
+    if found and found[0]:
+        raise ConfigurationError(f"the role {APP_ROLE} is a superuser or has BYPASSRLS (drop it, and run this again)")
+    if found is None:
+        password = password or secrets.token_urlsafe(24)
+        limits = "login nosuperuser nobypassrls nocreatedb nocreaterole noreplication"
+        connection.execute(sql.SQL(f"create role {APP_ROLE} {limits} password {{}}").format(sql.Literal(password)))
+    elif password is not None:
+        connection.execute(sql.SQL(f"alter role {APP_ROLE} password {{}}").format(sql.Literal(password)))
+    return password
+
+
+def _address(url: str, password: str | None) -> str:
+    """Return the address of the same database for the role of the server."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    known = {key: str(value) for key, value in conninfo_to_dict(url).items() if value and key not in _OF_ROLE}
+    host, port, name = known.pop("host", ""), known.pop("port", ""), known.pop("dbname", "")
+    if host.startswith("/"):
+        known, host = {"host": host, **known}, ""
+    login = f"{APP_ROLE}:{quote(password, safe='')}" if password else APP_ROLE
+    place = f"[{host}]" if ":" in host else host
+    query = f"?{urlencode(known)}" if known else ""
+    return f"postgresql://{login}@{place}{':' + port if port else ''}/{quote(name)}{query}"

@@ -1,0 +1,227 @@
+"""The team database in SQLite: a file for each tenant, so that a transaction cannot reach another one."""
+
+import re
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+from skillshelf.core import files
+from skillshelf.core.disk_writes import locked_within, make_own_folder, move, remove, write_new
+from skillshelf.core.limits import DATABASE_CONNECTIONS, DATABASE_WAIT_SECONDS, MIGRATION_WAIT_SECONDS, TENANTS_OPEN
+from skillshelf.servers.team.migrations import MIGRATIONS, Migration, sqlite_statements
+from skillshelf.servers.team.transactions import NOT_KEPT, Engine, Row, Transaction, now_ms, require_version
+from skillshelf.servers.team.values import (
+    DEFAULT_TENANT,
+    SLUG,
+    DatabaseAway,
+    NoSuchTenant,
+    RowExists,
+    TeamError,
+    checked_slug,
+)
+
+__all__ = ["SqliteDatabase"]
+
+
+class _SqliteTransaction:
+    """A transaction in the file of a tenant."""
+
+    engine: Engine = "sqlite"
+    row_lock = ""
+
+    def __init__(self, tenant: str, connection: sqlite3.Connection) -> None:
+        self.tenant = tenant
+        self._connection = connection
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        return self._connection.execute(sql, parameters).rowcount
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        found: Row | None = self._connection.execute(sql, parameters).fetchone()
+        return found
+
+
+class SqliteDatabase:
+    """A file for each tenant: the named one for the default tenant, one beside it for each other.
+
+    A connection to one file cannot read another, so a statement that forgets its tenant still finds nothing of others.
+    """
+
+    engine: Engine = "sqlite"
+
+    def __init__(self, path: str, *, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+        self.path = path
+        self._migrations = migrations
+        self._lock = threading.Lock()
+        self._idle: OrderedDict[str, list[sqlite3.Connection]] = OrderedDict()
+        self._migrated: set[str] = set()
+        with _sqlite_errors(self.path):
+            make_own_folder(self.path.rpartition("/")[0] or "/")
+            self._make(DEFAULT_TENANT)
+
+    def file_of(self, tenant: str) -> str:
+        """Return the file of a tenant, whether or not it exists."""
+        if tenant == DEFAULT_TENANT:
+            return self.path
+        folder, _, name = self.path.rpartition("/")
+        stem, dot, end = name.rpartition(".")
+        return f"{folder}/{stem or end}.{checked_slug(tenant)}{dot + end if stem else ''}"
+
+    @contextmanager
+    def transaction(self, tenant: str, *, readonly: bool = False) -> Iterator[Transaction]:
+        """Begin a transaction; one that writes waits for the one before it."""
+        path = self.file_of(tenant)
+        with _sqlite_errors(path):
+            connection = self._connection(tenant, path)
+            try:
+                connection.execute("begin" if readonly else "begin immediate")
+                yield _SqliteTransaction(tenant, connection)
+                connection.execute("commit")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.rollback()
+                connection.close()
+                raise
+            self._give_back(path, connection)
+
+    def add_tenant(self, slug: str) -> bool:
+        """Make the file of a tenant."""
+        with _sqlite_errors(self.file_of(checked_slug(slug))):
+            return self._make(slug)
+
+    @contextmanager
+    def alone(self, task: str) -> Iterator[bool]:
+        """Hold the lock file of a task."""
+        try:
+            with locked_within(f"{self.path}.{task}.lock", 0) as held:
+                yield held
+        except OSError as error:
+            raise DatabaseAway(f"{self.path}.{task}.lock cannot be used: {error.strerror or error}") from None
+
+    def tenants(self) -> list[str]:
+        """Return the tenants that have a file."""
+        folder, _, name = self.path.rpartition("/")
+        stem, dot, end = name.rpartition(".")
+        pattern = re.compile(rf"{re.escape(stem or end)}\.({SLUG}){re.escape(dot + end) if stem else ''}")
+        try:
+            found = [match[1] for match in map(pattern.fullmatch, files.stamps_in(folder or "/")) if match]
+        except OSError as error:
+            raise DatabaseAway(f"{folder} cannot be read: {error.strerror or error}") from None
+        return [DEFAULT_TENANT, *sorted(set(found) - {DEFAULT_TENANT})]
+
+    def check(self) -> None:
+        """Read one row of the default tenant."""
+        with self.transaction(DEFAULT_TENANT, readonly=True) as transaction:
+            transaction.row("select id from tenant")
+
+    def close(self) -> None:
+        """Close the connections that are not used."""
+        with self._lock:
+            idle, self._idle = self._idle, OrderedDict()
+        for connection in (one for of_file in idle.values() for one in of_file):
+            connection.close()
+
+    def _connection(self, tenant: str, path: str) -> sqlite3.Connection:
+        # A connection outlives the removal of its file, and would go on writing to nothing.
+        if files.kind_at(path) is None:
+            if tenant != DEFAULT_TENANT:
+                raise NoSuchTenant(f"no tenant {tenant}")
+            raise DatabaseAway(f"{path} is gone")
+        if path not in self._migrated:
+            self._migrate(path)
+        with self._lock:
+            idle = self._idle.get(path)
+            if idle:
+                return idle.pop()
+        return _connect(path)
+
+    def _give_back(self, path: str, connection: sqlite3.Connection) -> None:
+        closed: list[sqlite3.Connection] = []
+        with self._lock:
+            idle = self._idle.setdefault(path, [])
+            (idle if len(idle) < DATABASE_CONNECTIONS else closed).append(connection)
+            self._idle.move_to_end(path)
+            while len(self._idle) > TENANTS_OPEN:
+                closed += self._idle.popitem(last=False)[1]
+        for one in closed:
+            one.close()
+
+    def _make(self, tenant: str) -> bool:
+        path = self.file_of(tenant)
+        is_new = files.kind_at(path) is None
+        self._migrate(path)
+        with closing(_connect(path)) as connection:
+            connection.execute("insert or ignore into tenant values (?, ?, ?)", (tenant, tenant, now_ms()))
+        return is_new
+
+    def _migrate(self, path: str) -> None:
+        """Bring a file to the current version, under a lock; the file as it was stays beside it."""
+        with locked_within(f"{path}.lock", MIGRATION_WAIT_SECONDS) as held:
+            if not held:
+                raise DatabaseAway(f"another process has been migrating {path} for {MIGRATION_WAIT_SECONDS} seconds")
+            if files.kind_at(path) is None:
+                write_new(path)
+            with closing(_connect(path)) as connection:
+                version = connection.execute("pragma user_version").fetchone()[0]
+                require_version(version, len(self._migrations), path)
+                if version < len(self._migrations):
+                    if version:
+                        _copy(connection, f"{path}.v{version}")
+                    connection.execute("begin exclusive")
+                    for migration in self._migrations[version:]:
+                        for statement in sqlite_statements(migration):
+                            connection.execute(statement)
+                    connection.execute(f"pragma user_version = {len(self._migrations)}")
+                    connection.execute("commit")
+        self._migrated.add(path)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{_uri_path(path)}?mode=rw",
+        uri=True,
+        timeout=DATABASE_WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute("pragma journal_mode = wal")
+    # With a write-ahead log only `full` keeps what was acknowledged when the machine loses power.
+    connection.execute("pragma synchronous = full")
+    return connection
+
+
+def _uri_path(path: str) -> str:
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _copy(connection: sqlite3.Connection, path: str) -> None:
+    """Copy a database whole, also what is only in its log."""
+    remove(f"{path}.new")
+    write_new(f"{path}.new")
+    with closing(sqlite3.connect(f"{path}.new")) as target:
+        connection.backup(target)
+    remove(path)
+    move(f"{path}.new", path)
+
+
+@contextmanager
+def _sqlite_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise RowExists(str(error)) from None
+    except (sqlite3.DataError, UnicodeEncodeError, OverflowError):
+        raise TeamError(NOT_KEPT) from None
+    except sqlite3.Error as error:
+        raise DatabaseAway(f"the database {path} cannot be used: {error}") from None
+    except OSError as error:
+        raise DatabaseAway(f"the database {path} cannot be used: {error.strerror or error}") from None
