@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.published_servers import wait_for
 from support.trees import Machine
 
 pytest.importorskip("mcp", reason="needs the extra: pip install 'skillshelf[server]'")
@@ -80,8 +81,7 @@ class RunningTeam:
 
     def wait_until_ready(self) -> None:
         """Wait until all skills are read."""
-        while self.get("/ready").status != 200:
-            continue
+        wait_for(lambda: True if self.get("/ready").status == 200 else None)
 
 
 @contextmanager
