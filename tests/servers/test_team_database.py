@@ -16,7 +16,7 @@ from support.postgres import PASSWORD, PostgresCluster
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, PostgresDatabase, SqliteDatabase, migrate_postgres, open_database
-from skillshelf.servers.team.migrations import MIGRATIONS, SHARED_TABLES, TENANT_TABLES, Migration
+from skillshelf.servers.team.migrations import MIGRATIONS, SHARED_TABLES, TENANT_TABLES, VERSION, Migration
 from skillshelf.servers.team.tokens import create_token, list_tokens, set_member
 from skillshelf.servers.team.values import DatabaseAway, NoSuchTenant, RowExists
 
@@ -203,10 +203,10 @@ def test_an_older_file_is_migrated_and_a_copy_of_it_stays_beside(tmp_path: Path)
     with new.transaction("default") as transaction:
         assert transaction.rows("select subject from member") == [("ada",)]
         assert transaction.rows("select * from extra") == []
-    with sqlite3.connect(f"{path}.v1") as copy:
+    with sqlite3.connect(f"{path}.v{VERSION}") as copy:
         assert copy.execute("select subject from member").fetchall() == [("ada",)]
-        assert copy.execute("pragma user_version").fetchone() == (1,)
-    assert (tmp_path / "team.sqlite.v1").stat().st_mode & 0o777 == 0o600
+        assert copy.execute("pragma user_version").fetchone() == (VERSION,)
+    assert (tmp_path / f"team.sqlite.v{VERSION}").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_newer_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -214,7 +214,9 @@ def test_a_newer_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     SqliteDatabase(str(path), migrations=NEWER).close()
     before = path.read_bytes()
 
-    with pytest.raises(ConfigurationError, match="has version 2, and this program knows versions up to 1"):
+    with pytest.raises(
+        ConfigurationError, match=f"has version {VERSION + 1}, and this program knows versions up to {VERSION}"
+    ):
         open_database(f"sqlite:///{path}")
     assert path.read_bytes() == before
 
@@ -293,7 +295,7 @@ def test_a_server_refuses_a_superuser_and_a_database_that_was_not_migrated(clust
         open_database(owner)
     migrate_postgres(owner, PASSWORD)
     other = cluster.new_database().replace("postgres@", "skillshelf_app@")
-    with pytest.raises(ConfigurationError, match="has version 0, and this program needs 1"):
+    with pytest.raises(ConfigurationError, match=f"has version 0, and this program needs {VERSION}"):
         open_database(other)
 
 
@@ -345,7 +347,9 @@ def test_the_owner_of_the_tables_is_bound_by_row_level_security_too(cluster: Pos
 def test_a_newer_database_is_refused_and_a_role_that_may_not_migrate_is_told(cluster: PostgresCluster) -> None:
     owner = cluster.new_database()
     migrate_postgres(owner, PASSWORD, migrations=NEWER)
-    with pytest.raises(ConfigurationError, match="has version 2, and this program knows versions up to 1"):
+    with pytest.raises(
+        ConfigurationError, match=f"has version {VERSION + 1}, and this program knows versions up to {VERSION}"
+    ):
         migrate_postgres(owner)
     with (
         role(cluster, owner, "visitor") as address,
