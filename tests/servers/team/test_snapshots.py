@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ from support.published_servers import (
     wait_for,
 )
 
+from skillshelf.core.environment import make_environment
+from skillshelf.servers.team.blobs import open_blobs
+from skillshelf.servers.team.database import open_database
+from skillshelf.servers.team.releases import Releases
+from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import Caller
 
 ADA = Caller("ada", "acme", frozenset({"skills:read", "skills:publish"}))
@@ -135,11 +141,13 @@ def test_a_server_starts_with_the_skills_that_it_kept_and_reads_what_changed_sin
         file = kept_file(first)
         wait_for(lambda: file.exists() or None)
         whole = first.published.shelf_of("acme").catalog.skills
-    with running_server(tmp_path, address, home=tmp_path / "b") as second:
-        publish(second, "audit", description="Audit it.")
-        second.json(ADA, "POST", "/api/v1/skills/notes/versions/1/yank", {"why": "wrong"})
-        # A row of a release never changes, so it is not read again.
-        with second.server.services.database.transaction("acme") as transaction:
+    with closing(open_database(address)) as database:
+        # Another server that is stopped before it has built a snapshot.
+        releases = Releases(database, open_blobs(str(tmp_path / "blobs"), make_environment(None, None, {})))
+        releases.publish(ADA, read_upload(packed("audit", description="Audit it.")))
+        releases.yank(ADA, "notes", "1")
+        # The row of a release never changes, so it is not read again.
+        with database.transaction("acme") as transaction:
             transaction.execute("update release set description = 'Changed behind the back.' where name = 'deploy'")
     with running_server(tmp_path, address, home=tmp_path / "a") as third:
         assert listed(third) == [("audit", "Audit it."), ("deploy", "Ship the site.")]
