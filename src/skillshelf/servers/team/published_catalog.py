@@ -247,7 +247,9 @@ class TenantShelf(Shelf):
 
     def build_snapshot(self) -> None:
         """Build the snapshot of the revision that this shelf has, if nobody did."""
-        state, catalog = self.state, self.catalog
+        with self._follow_lock:
+            # In this order: a look at the catalog follows what this server has published.
+            catalog, state = self.catalog, self.state
         skills = [skill for skill in catalog.skills if skill.source == PUBLISHED]
         if skills and (state.snapshot is None or state.snapshot.rev < state.rev):
             self._catalogs.snapshots.build(self.tenant, state.rev, skills, digests_of(skills), self.make_ready)
