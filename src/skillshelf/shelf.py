@@ -319,6 +319,11 @@ class Shelf:
         with self._lock:
             self._current_finder().prepare()
 
+    @property
+    def is_search_ready(self) -> bool:
+        """True if the next search need not open an index first, as far as the last scan of the disk tells."""
+        return self._finder is not None and self._finder[0] is self._catalog and self._finder[1].is_prepared
+
     def _current_finder(self) -> "Finder":
         """Return the finder of the current catalog; a new scan makes a new one."""
         from skillshelf.search.query import Finder

@@ -26,8 +26,9 @@ from support.openings import (
     request,
 )
 
-from skillshelf.servers.mcp.first_messages import HANDSHAKE_VERSIONS, NEWER_VERSION, Opening
+from skillshelf.servers.mcp.first_messages import Opening
 from skillshelf.servers.mcp.listings import Listings
+from skillshelf.servers.mcp.plain_messages import HANDSHAKE_VERSIONS, NEWER_VERSION
 from skillshelf.servers.mcp.skills import PublishedSkills
 
 BETA = r"""---

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from skillshelf.core.patterns import lazy_pattern
 
@@ -277,8 +277,12 @@ def for_model(text: str) -> str:
 
     A closing tag written in look-alikes of its characters, which XML escapes do not reach, is broken by a backslash.
     """
-    if text.isascii():
-        return text
+    return text if text.isascii() else _for_model(text)
+
+
+@lru_cache(maxsize=1 << 11)
+def _for_model(text: str) -> str:
+    # Kept: a server shows the same descriptions again and again, and this takes longer than finding them.
     from skillshelf.core.hidden_text import without_hidden
 
     text = without_hidden(text)

@@ -40,6 +40,7 @@ from skillshelf.journal.parts import CONTINUED, Rotation, base_of, is_part, part
 __all__ = [
     "Journal",
     "JournalCheck",
+    "JournalPlace",
     "Line",
     "Once",
     "Part",
@@ -48,6 +49,7 @@ __all__ = [
     "exact_lines",
     "in_words",
     "journals_in",
+    "lines_after",
     "read",
     "verify",
 ]
@@ -57,6 +59,7 @@ _TRIES = 100
 _OPEN_PARTS = 200
 _LISTED = 1_000
 _ENDING_BYTES = 512
+_FILES_REMEMBERED = 64
 
 
 def _now_ms() -> int:
@@ -100,6 +103,17 @@ class _Ending(NamedTuple):
 
 _written_once: dict[tuple[int, int, str], _Ending] = {}
 """The line with a value that is written once, by the device and inode of the file and the digest of the value."""
+
+
+class _LastLine(NamedTuple):
+    """A line that this process wrote, and its `seq`."""
+
+    data: bytes
+    seq: int
+
+
+_last_written: dict[tuple[int, int], _LastLine] = {}
+"""The last line that this process wrote into a file, by the device and inode of the file: it need not be read again."""
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -198,6 +212,7 @@ class Journal:
             return None
         data = (begun.line if begun else b"") + line + b"\n"
         _write(descriptor, data, tail.end)
+        _remember_last(descriptor, line, seq)
         self._written += 1
         if once and once.member in payload and len(_written_once) < _LISTED:
             _written_once[_key(descriptor, once)] = _Ending(tail.end + len(data), data[-_ENDING_BYTES:])
@@ -313,8 +328,7 @@ class Journal:
 
 
 def _key(descriptor: int, once: Once) -> tuple[int, int, str]:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino, once.digest
+    return *_file_key(descriptor), once.digest
 
 
 def _has_value(descriptor: int, once: Once) -> bool:
@@ -449,6 +463,9 @@ def _following(descriptor: int, tail: _Tail) -> tuple[int, str]:
     """Return the seq and the prev of the next line."""
     if tail.end == 0:
         return 0, NOTHING_BEFORE
+    known = _last_written.get(_file_key(descriptor))
+    if known is not None and known.data == tail.last:
+        return known.seq + 1, digest_of(known.data)
     line = parse_line(0, tail.last) if tail.last is not None else None
     if line and line.record and not line.problem:
         return line.record["seq"] + 1, line.digest
@@ -458,6 +475,18 @@ def _following(descriptor: int, tail: _Tail) -> tuple[int, str]:
         raise _Refused("its last line is longer than JOURNAL_LINE_BYTES; choose another file")
     first = _first_record(descriptor)
     return (first["seq"] if first else 0) + sum(1 for _ in _raw_lines(descriptor, tail.end)), digest_of(tail.last)
+
+
+def _file_key(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _remember_last(descriptor: int, line: bytes, seq: int) -> None:
+    key = _file_key(descriptor)
+    if key not in _last_written and len(_last_written) >= _FILES_REMEMBERED:
+        _last_written.clear()
+    _last_written[key] = _LastLine(line, seq)
 
 
 def _require_journal(descriptor: int, tail: _Tail) -> None:
@@ -513,6 +542,40 @@ def exact_lines(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Ite
             for data, whole in _raw_lines(descriptor, tail.end):
                 if whole:
                     yield data
+
+
+class JournalPlace(NamedTuple):
+    """A place between two lines of a journal: the file that it is in, by device and inode, and the offset."""
+
+    device: int
+    inode: int
+    offset: int
+
+
+def lines_after(
+    path: str, place: JournalPlace | None, *, lock_seconds: float = JOURNAL_LOCK_SECONDS
+) -> tuple[list[bytes | None], JournalPlace] | None:
+    """Return the complete lines after a place of a journal, and the place after them.
+
+    Without a place they are those of the last part, and there must be no other. Return None if the journal was rotated
+    since: the place is then in another part. Raise OSError if the file cannot be read.
+    """
+    with ExitStack() as opened:
+        try:
+            descriptor = _opened(path, opened)
+        except FileNotFoundError:
+            return None
+        device, inode = _file_key(descriptor)
+        if place is None and parts_of(path):
+            return None
+        if place is not None and (place.device, place.inode) != (device, inode):
+            return None
+        end = _tail_at_rest(descriptor, lock_seconds).end
+        start = place.offset if place is not None else 0
+        if end < start:
+            return None
+        lines = [data for data, whole in _raw_lines(descriptor, end, start) if whole]
+        return lines, JournalPlace(device, inode, end)
 
 
 def _open_parts(path: str, opened: ExitStack) -> Iterator[tuple[str, int]]:
@@ -597,9 +660,12 @@ def _tail_at_rest(descriptor: int, seconds: float) -> _Tail:
             unlock(descriptor)
 
 
-def _raw_lines(descriptor: int, end: int) -> Iterator[tuple[bytes | None, bool]]:
-    """Yield the bytes of each line up to an offset, None for a line that is too long, and whether it is complete."""
-    at, pending, too_long = 0, b"", False
+def _raw_lines(descriptor: int, end: int, start: int = 0) -> Iterator[tuple[bytes | None, bool]]:
+    """Yield the bytes of each line up to an offset, None for a line that is too long, and whether it is complete.
+
+    The first of them begins at `start`.
+    """
+    at, pending, too_long = start, b"", False
     while at < end and (block := os.pread(descriptor, min(_BLOCK, end - at), at)):
         at += len(block)
         *ended, rest = block.split(b"\n")

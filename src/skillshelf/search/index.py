@@ -249,16 +249,20 @@ def open_index(
     report: Report | None = None,
     weights: Weights = WEIGHTS,
     digests: Mapping[str, str] | None = None,
+    stamps: Sequence[int] | None = None,
     readonly: bool = False,
 ) -> IndexSnapshot:
     """Return an index of exactly these skills, as a scan saw them or as they are on disk now.
 
     Without a folder, or if nothing can be stored there, it is built in memory. `report` is told of each skill that is
     added, of how many. `digests` are those of skills, by path, whose files never change: they are known by these and
-    not by their files, so the index is the same on every machine. A `readonly` folder is left as it is, and what its
+    not by their files, so the index is the same on every machine; `stamps` are what `digest_stamp` returns for all
+    skills, if they are known already. A `readonly` folder is left as it is, and what its
     index lacks is added in memory.
     """
     update = _IndexUpdate(skills, scan or ScanStamps(time.time_ns(), ()), weights, stream, report, digests or {})
+    if stamps is not None:
+        update.stamps = list(stamps)
     if folder is not None:
         try:
             if not readonly:

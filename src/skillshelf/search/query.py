@@ -179,6 +179,11 @@ class Finder:
             self._open_index = None
         return self._index
 
+    @property
+    def is_prepared(self) -> bool:
+        """True if a search has nothing to open first."""
+        return self._index is not None or self._ranking != "relevance"
+
     def prepare(self) -> None:
         """Open the index now if the ranking uses it."""
         if self._ranking == "relevance":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ from support.published_servers import (
     wait_for,
 )
 
+from skillshelf.core.environment import make_environment
+from skillshelf.servers.team.blobs import open_blobs
+from skillshelf.servers.team.database import open_database
+from skillshelf.servers.team.releases import Releases
+from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import Caller
 
 ADA = Caller("ada", "acme", frozenset({"skills:read", "skills:publish"}))
@@ -90,6 +96,88 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
     shutil.rmtree(tmp_path / "a" / "team" / "snapshots")
     with running_server(tmp_path, address, home=tmp_path / "a") as third:
         assert names_for(third, "frobnicator") == ["deploy"]
+
+
+def listed(server: ServerUnderTest) -> list[tuple[str, str]]:
+    found = server.json(ADA, "GET", "/api/v1/skills")["skills"]
+    return [(one["name"], one["description"]) for one in found]
+
+
+def test_a_server_follows_what_another_one_changed_name_by_name(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with (
+        running_server(tmp_path, address, home=tmp_path / "a") as first,
+        running_server(tmp_path, address, home=tmp_path / "b") as second,
+    ):
+        for name in ("brew", "deploy", "notes"):
+            publish(first, name, description=f"{name} one.")
+        shelf = second.published.shelf_of("acme")
+        shelf.follow()
+        before = {skill.name: skill for skill in shelf.catalog.skills}
+        publish(first, "deploy", "Other.", "deploy two.")
+        first.json(ADA, "POST", "/api/v1/skills/notes/versions/1/yank", {"why": "wrong"})
+        publish(first, "audit", description="audit one.")
+        shelf.follow()
+
+        assert listed(second) == [("audit", "audit one."), ("brew", "brew one."), ("deploy", "deploy two.")]
+        assert next(skill for skill in shelf.catalog.skills if skill.name == "brew") is before["brew"]
+        first.json(ADA, "POST", "/api/v1/skills/notes/channel", {"channel": "latest", "version": "1"}, 400)
+        publish(first, "notes", "Right.", "notes two.")
+        shelf.follow()
+        assert ("notes", "notes two.") in listed(second)
+
+
+def kept_file(server: ServerUnderTest) -> Path:
+    shelf = server.published.shelf_of("acme")
+    assert shelf.state.snapshot is not None
+    return Path(server.published.snapshots.beside("acme", shelf.state.snapshot))
+
+
+def test_a_server_starts_with_the_skills_that_it_kept_and_reads_what_changed_since(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "a") as first:
+        publish(first, "deploy", "Mention the frobnicator.", "Ship the site.")
+        built(first, publish(first, "notes", description="Écrire <notes>."))
+        file = kept_file(first)
+        wait_for(lambda: file.exists() or None)
+        whole = first.published.shelf_of("acme").catalog.skills
+    with closing(open_database(address)) as database:
+        # Another server that is stopped before it has built a snapshot.
+        releases = Releases(database, open_blobs(str(tmp_path / "blobs"), make_environment(None, None, {})))
+        releases.publish(ADA, read_upload(packed("audit", description="Audit it.")))
+        releases.yank(ADA, "notes", "1")
+        # The row of a release never changes, so it is not read again.
+        with database.transaction("acme") as transaction:
+            transaction.execute("update release set description = 'Changed behind the back.' where name = 'deploy'")
+    with running_server(tmp_path, address, home=tmp_path / "a") as third:
+        assert listed(third) == [("audit", "Audit it."), ("deploy", "Ship the site.")]
+        assert names_for(third, "frobnicator") == ["deploy"]
+        skills = {skill.name: skill for skill in third.published.shelf_of("acme").catalog.skills}
+        assert skills["deploy"] == next(skill for skill in whole if skill.name == "deploy")
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 40, None])
+def test_kept_skills_that_are_damaged_or_of_another_database_cost_nothing_but_time(
+    tmp_path: Path, damage: bytes | None
+) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address) as first:
+        publish(first, "deploy", "One.", "Ship the site.")
+        first.server.services.database.close()
+        backup = {file: file.read_bytes() for file in tmp_path.glob("team*.sqlite*")}
+        built(first, publish(first, "notes", description="Write notes."))
+        file = kept_file(first)
+        wait_for(lambda: file.exists() or None)
+    if damage is None:
+        for other in tmp_path.glob("team*.sqlite*"):
+            other.unlink()
+        for path, data in backup.items():
+            path.write_bytes(data)
+    else:
+        file.write_bytes(damage)
+    with running_server(tmp_path, address) as second:
+        names = ["deploy"] if damage is None else ["deploy", "notes"]
+        assert [name for name, _ in listed(second)] == names
 
 
 def test_a_published_name_wins_over_the_disk_of_the_server(tmp_path: Path) -> None:

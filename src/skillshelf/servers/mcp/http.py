@@ -5,7 +5,7 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from hmac import compare_digest
 from math import ceil
@@ -25,7 +25,9 @@ from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.connections import ClientConnection, ConnectionRoom, connection_room, watch_connections
 from skillshelf.servers.mcp.notices import limit_notice
+from skillshelf.servers.mcp.plain_calls import PlainCalls
 from skillshelf.servers.mcp.request_line import (
+    App,
     BufferedBody,
     HttpLimits,
     Message,
@@ -33,6 +35,8 @@ from skillshelf.servers.mcp.request_line import (
     Receive,
     RequestBodies,
     RequestRefused,
+    Scope,
+    Send,
     WaitingLine,
 )
 from skillshelf.servers.mcp.server import SkillServer
@@ -76,9 +80,6 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(.+)")
 Kind = Literal["request", "stream"]
 """A request that is answered, or a stream that stays open for notifications."""
 
-Scope = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Authorize = Callable[[Scope], Awaitable[int]]
 """Raise `RequestRefused` for a request that its sender may not make, else return how many bytes its body may have."""
 
@@ -262,7 +263,7 @@ async def serve_http(
     server: SkillServer, address: ServerAccess, bound: socket.socket, limits: HttpLimits = _DEFAULT_LIMITS
 ) -> None:
     """Serve until cancelled; running requests then get `shutdown_seconds` to end."""
-    app = protocol_app(server, limits)
+    app = PlainCalls(server, protocol_app(server, limits))
     room = connection_room()
     limits = limits.within(room.connections)
     check = RequestGuard(app, address, limits, lambda: server.running)

@@ -34,6 +34,7 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.servers.mcp.notices import limit_notice
 
 __all__ = [
+    "App",
     "BufferedBody",
     "HttpLimits",
     "Message",
@@ -41,11 +42,16 @@ __all__ = [
     "Receive",
     "RequestBodies",
     "RequestRefused",
+    "Scope",
+    "Send",
     "WaitingLine",
 ]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
+Scope = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # What a request is credited with before it has sent anything: a client may send headers and body apart.
 _CREDIT_BYTES = 4096

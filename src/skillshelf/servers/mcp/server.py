@@ -42,6 +42,7 @@ from skillshelf.servers.mcp.skill_entries import (
 from skillshelf.servers.mcp.skills import PublishedSkills, SkillTarget
 from skillshelf.servers.mcp.tools import call_tool, offered_tools
 from skillshelf.session.permissions import NAMES_OF_TOOLS
+from skillshelf.session.policy import Policy
 from skillshelf.session.session import COMMAND
 
 __all__ = ["SkillServer"]
@@ -84,7 +85,8 @@ class SkillServer:
 
     With `one_client` (standard input and output) all requests are of one client session, in both eras; `client` is that
     session if it was opened before, and `listings` what answered it. `running` is the number of calls that run, and
-    `call_ended` is called at the end of each. `subject_of` returns the person who sends a request, for the journal.
+    `call_ended` is called at the end of each. `subject_of` returns the person who sends a request over HTTP, for the
+    journal.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class SkillServer:
         progress_seconds: float = 0.5,
         listings: Listings | None = None,
         client: ClientSession | None = None,
-        subject_of: Callable[[Context], str | None] = lambda ctx: None,
+        subject_of: Callable[[Mapping[str, Any]], str | None] = lambda scope: None,
     ) -> None:
         self.skills = skills
         self._subject_of = subject_of
@@ -114,6 +116,7 @@ class SkillServer:
         self._limiter = anyio.CapacityLimiter(_THREADS)
         self._unlimited = anyio.CapacityLimiter(inf)
         self._sessions: dict[int, Any] = {}
+        self._offered: tuple[Policy, tuple[str, ...]] | None = None
         self.server = self._build()
 
     def _build(self) -> _Server:
@@ -232,11 +235,12 @@ class SkillServer:
             return self._only
         # The SDK has no public way from a request to its connection, only its state and exit stack are public.
         connection = getattr(ctx.session, "_connection", None)
+        subject = self._subject_of(ctx.request.scope) if ctx.request is not None else None
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or connection is None:
-            return self.skills.sessions.start(_label(ctx), subject=self._subject_of(ctx), per_request=True)
+            return self.skills.sessions.start(_label(ctx), subject=subject, per_request=True)
         client: ClientSession | None = connection.state.get(_CLIENT)
         if client is None:
-            client = connection.state[_CLIENT] = self.skills.sessions.start(_label(ctx), subject=self._subject_of(ctx))
+            client = connection.state[_CLIENT] = self.skills.sessions.start(_label(ctx), subject=subject)
             # However the connection ends: by the client, idle, or with the server.
             connection.exit_stack.push_async_callback(anyio.to_thread.run_sync, client.end)
         return client
@@ -344,17 +348,32 @@ class SkillServer:
         return types.ListToolsResult.model_validate(await self._in_thread(self._listings.tools))
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        offered = [tool["name"] for tool in await self._in_thread(offered_tools, self.skills)]
-        if params.name not in offered:
-            known = ", ".join(offered)
-            raise MCPError(
-                code=types.INVALID_PARAMS, message=f"unknown tool '{visible(params.name)[:80]}' (known: {known})"
-            )
-        arguments = params.arguments or {}
         searches = NAMES_OF_TOOLS.get(params.name) == "skill_search"
-        async with self._index_progress(ctx) if searches else nullcontext():
-            called = await self._for_client(ctx, call_tool, self.skills, self._redaction, params.name, arguments)
+        waits = searches and not self.skills.shelf.is_search_ready
+        async with self._index_progress(ctx) if waits else nullcontext():
+            called = await self._for_client(ctx, self._called, params.name, params.arguments or {})
         return types.CallToolResult.model_validate(called)
+
+    def _called(self, client: ClientSession, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        policy = self.skills.queries.policy
+        if self._offered is None or self._offered[0] is not policy:
+            self._offered = policy, tuple(tool["name"] for tool in offered_tools(self.skills))
+        if name not in self._offered[1]:
+            known = ", ".join(self._offered[1])
+            raise MCPError(code=types.INVALID_PARAMS, message=f"unknown tool '{visible(name)[:80]}' (known: {known})")
+        return call_tool(client, self.skills, self._redaction, name, arguments)
+
+    async def call(
+        self, scope: Mapping[str, Any], label: str | None, name: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the result of a call that is a request of its own; raise what the SDK would turn into an error."""
+        client = self.skills.sessions.start(label, subject=self._subject_of(scope), per_request=True)
+        self.running += 1
+        try:
+            return await self._in_thread(_and_end, self._called, client, name, arguments)
+        finally:
+            self.running -= 1
+            self.call_ended()
 
     @asynccontextmanager
     async def _index_progress(self, ctx: Context) -> AsyncIterator[None]:

@@ -7,7 +7,7 @@ from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.catalog.prompt import as_shown
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
 from skillshelf.core.text import cut, fold, plural
-from skillshelf.core.values import CatalogSkill
+from skillshelf.core.values import CatalogSkill, RootReport
 from skillshelf.servers.mcp.client_sessions import ClientSession
 from skillshelf.servers.mcp.skill_entries import InvalidCursor, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
@@ -90,22 +90,29 @@ class PathRedaction:
     def __init__(self, skills: PublishedSkills, *, show_paths: bool) -> None:
         self._skills = skills
         self._show = show_paths
+        self._roots: tuple[Sequence[RootReport], tuple[str, ...]] = (), ()
+        environment = skills.shelf.environment
+        places = ((environment.cwd, "the project"), (environment.home or "", "~"))
+        self._places = tuple(place for place in places if place[0].count("/") > 1)
 
     def text(self, text: str) -> str:
         """Return a text in which roots of skills are replaced by `skill:/`."""
-        if not self._show:
-            roots = {root.path for root in self._skills.shelf.catalog.roots}
-            for root in sorted(roots, key=len, reverse=True):
-                text = text.replace(f"{root}/", "skill://")
+        if self._show or "/" not in text:
+            return text
+        roots = self._skills.shelf.catalog.roots
+        if self._roots[0] is not roots:
+            self._roots = roots, tuple(sorted({f"{root.path}/" for root in roots}, key=len, reverse=True))
+        for begin in self._roots[1]:
+            text = text.replace(begin, "skill://")
         return text
 
     def message(self, text: str) -> str:
         """Return a message of skillshelf in which the project and the home folder are replaced too."""
+        if self._show or "/" not in text:
+            return text
         text = self.text(text)
-        environment = self._skills.shelf.environment
-        for path, word in () if self._show else ((environment.cwd, "the project"), (environment.home or "", "~")):
-            if path.count("/") > 1:
-                text = text.replace(path, word)
+        for path, word in self._places:
+            text = text.replace(path, word)
         return text
 
     def data(self, value: Any) -> Any:

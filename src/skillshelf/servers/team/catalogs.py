@@ -99,6 +99,11 @@ class PartOfShelf(Shelf):
         """Open the index of the whole."""
         self._whole.prepare_search()
 
+    @property
+    def is_search_ready(self) -> bool:
+        """True if the index of the whole is open."""
+        return self._whole.is_search_ready
+
 
 def local_shelves(local: Shelf) -> ShelfOf:
     """Return the shelves of a server without releases: its own disk for the default tenant, nothing for others."""
@@ -149,6 +154,18 @@ class TeamCatalogs:
             self.closed(other)
             skills.sessions.close()
         return found
+
+    def opened(self, key: CatalogKey) -> PublishedSkills | None:
+        """Return the skills for a key if they are open and nobody opens others just now; it never waits."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            found = self._open.get(key)
+            if found is not None:
+                self._open.move_to_end(key)
+            return found
+        finally:
+            self._lock.release()
 
     def of(self, caller: Caller) -> PublishedSkills:
         """Return the skills that a caller sees."""

@@ -1,7 +1,7 @@
 """Serve the Model Context Protocol to many callers: one server for each catalog, sessions of one caller each."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
@@ -13,6 +13,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
 from skillshelf.servers.mcp.http import ENDS_SESSION, App, HttpLimits, Message, Receive, Scope, Send, protocol_app
+from skillshelf.servers.mcp.plain_calls import PlainCalls
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.team.catalogs import CatalogKey, TeamCatalogs, key_of
 from skillshelf.servers.team.metrics import Metrics
@@ -123,6 +124,10 @@ class McpEndpoint:
     async def _server_of(self, key: CatalogKey) -> _Served:
         """Return the server of a catalog, which is started now if it is not running."""
         # Also for one that runs: it is in use.
+        skills = self._catalogs.opened(key)
+        served = self._served.get(key)
+        if served is not None and served.server.skills is skills:
+            return served
         skills = await anyio.to_thread.run_sync(self._catalogs.skills, key)
         async with self._opening:
             served = self._served.get(key)
@@ -131,8 +136,9 @@ class McpEndpoint:
             assert self._group is not None
             server = SkillServer(skills, show_paths=False, subject_of=_subject_of)
             server.call_ended = self._ended
-            server.server.middleware.append(self._count)
-            served = self._served[key] = _Served(server, protocol_app(server, self._limits))
+            server.server.middleware.append(self._count_method)
+            app = PlainCalls(server, protocol_app(server, self._limits), self._count)
+            served = self._served[key] = _Served(server, app)
             await self._group.start(self._keep_running, key, served)
             return served
 
@@ -167,9 +173,11 @@ class McpEndpoint:
         """Return the server of a catalog, running."""
         return (await self._server_of(key)).server
 
-    async def _count(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-        method = ctx.method if ctx.method in _METHODS else "other"
-        self._metrics.add("skillshelf_tool_calls_total", method=method)
+    def _count(self, method: str) -> None:
+        self._metrics.add("skillshelf_tool_calls_total", method=method if method in _METHODS else "other")
+
+    async def _count_method(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+        self._count(ctx.method)
         return await call_next(ctx)
 
 
@@ -197,6 +205,6 @@ def _user_of(caller: Caller) -> AuthenticatedUser:
     )
 
 
-def _subject_of(ctx: Any) -> str | None:
-    caller = ctx.request.scope.get(CALLER) if ctx.request is not None else None
+def _subject_of(scope: Mapping[str, Any]) -> str | None:
+    caller = scope.get(CALLER)
     return caller.subject if isinstance(caller, Caller) else None

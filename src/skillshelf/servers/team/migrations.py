@@ -173,7 +173,10 @@ _RETENTION = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION)
+_CHANGES = Migration(("create index channel_rev on channel (tenant, channel, rev)",))
+"""What changed after a revision is found without reading all names."""
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION, _CHANGES)
 """The steps, oldest first; a database has the version of the last one that it went through."""
 
 VERSION: Final = len(MIGRATIONS)

@@ -7,15 +7,17 @@ next server that starts on this machine stores what is left.
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain, islice
 
 from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import lock, make_own_folder, open_to_append, remove, remove_folder
 from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES, JOURNAL_STORE_SECONDS
+from skillshelf.core.records import NamedTuple
 from skillshelf.errors import SkillError
-from skillshelf.journal.file import exact_lines
+from skillshelf.journal.file import JournalPlace, exact_lines, lines_after
 from skillshelf.journal.parts import base_of, parts_of
 from skillshelf.journal.push import stream_of
 from skillshelf.journal.sent_lines import sent_line
@@ -32,6 +34,13 @@ _END = ".jsonl"
 _LOCK = "lock"
 
 
+class _Stored(NamedTuple):
+    """How far a journal is stored: its stream, and the place after the last line that is."""
+
+    stream: str
+    place: JournalPlace
+
+
 class OwnJournals:
     """The journals of one server process, in a folder that it holds by a lock."""
 
@@ -44,6 +53,7 @@ class OwnJournals:
         self._held = open_to_append(f"{self._folder}/{_LOCK}")
         lock(self._held, "alone", seconds=0)
         self._seen: dict[str, object] = {}
+        self._stored: dict[str, _Stored] = {}
         self._broken: set[str] = set()
         self._storing = threading.Lock()
         self._stopped = threading.Event()
@@ -118,30 +128,52 @@ class OwnJournals:
 
     def _store_journal(self, path: str, tenant: str) -> str | None:
         """Store the lines of one journal, and remove its parts that are stored; return why that is not possible."""
-        lines = exact_lines(path)
-        opening = next(lines, None)
-        first = sent_line(opening) if opening else None
-        if first is None or isinstance(first, str):
-            return first
-        stream, caller = stream_of(path, first), Caller("", tenant, frozenset())
-        parts = [part for _, part in parts_of(path)][:-1]
         try:
-            with self._database.transaction(tenant, readonly=True) as transaction:
-                head = head_of(transaction, stream)
-            known = head.seq - first.seq + 1 if head else 0
-            for batch in _batches(opening or b"", lines, known):
-                receipt = take(self._database, caller, stream, batch, machine=SERVER, origin=SERVER)
-                if receipt.problem is not None:
-                    return receipt.detail
+            known = self._stored.pop(path, None)
+            added = lines_after(path, known.place) if known is not None else None
+            if known is not None and added is not None:
+                problem = self._store_lines(tenant, known.stream, _batches(iter(added[0])))
+                if problem is None:
+                    self._stored[path] = known._replace(place=added[1])
+                return problem
+            return self._store_whole(path, tenant)
         except NoSuchTenant as error:
             return str(error)
         except DatabaseAway:
             raise
         except SkillError as error:
             return str(error)
+
+    def _store_whole(self, path: str, tenant: str) -> str | None:
+        """Store the lines of a journal that are not stored yet, from its first line on."""
+        # With parts, the lines are read one by one, and how far they are stored is not remembered.
+        single = lines_after(path, None)
+        lines = iter(single[0]) if single is not None else exact_lines(path)
+        opening = next(lines, None)
+        first = sent_line(opening) if opening else None
+        if first is None or isinstance(first, str):
+            return first
+        stream = stream_of(path, first)
+        parts = [part for _, part in parts_of(path)][:-1]
+        with self._database.transaction(tenant, readonly=True) as transaction:
+            head = head_of(transaction, stream)
+        known = head.seq - first.seq + 1 if head else 0
+        problem = self._store_lines(tenant, stream, _batches(chain([opening], lines), known))
+        if problem is not None:
+            return problem
+        if single is not None:
+            self._stored[path] = _Stored(stream, single[1])
         # The last part stays: a journal without one would begin a new chain.
         for part in parts:
             remove(part)
+        return None
+
+    def _store_lines(self, tenant: str, stream: str, batches: Iterable[list[bytes]]) -> str | None:
+        caller = Caller("", tenant, frozenset())
+        for batch in batches:
+            receipt = take(self._database, caller, stream, batch, machine=SERVER, origin=SERVER)
+            if receipt.problem is not None:
+                return receipt.detail
         return None
 
 
@@ -153,13 +185,11 @@ def _names(folder: str) -> list[str]:
         os.close(descriptor)
 
 
-def _batches(opening: bytes, lines: Iterator[bytes | None], known: int) -> Iterator[list[bytes]]:
+def _batches(lines: Iterator[bytes | None], known: int = 0) -> Iterator[list[bytes]]:
     """Yield the lines after those that are known, in lists of a bounded size."""
-    batch: list[bytes] = [] if known > 0 else [opening]
+    batch: list[bytes] = []
     size = 0
-    for place, line in enumerate(lines, 1):
-        if place < known:
-            continue
+    for line in islice(lines, max(known, 0), None):
         if len(batch) >= JOURNAL_BATCH_LINES or size > JOURNAL_BATCH_BYTES:
             yield batch
             batch, size = [], 0

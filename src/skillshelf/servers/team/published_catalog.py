@@ -4,32 +4,38 @@ Names and descriptions come from the database; the files of a skill are fetched 
 them, into a store of this machine. Without the database the last catalog goes on.
 """
 
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.build import order_key
-from skillshelf.catalog.build_context import make_skill
 from skillshelf.catalog.source import PUBLISHED_SCHEME
 from skillshelf.catalog.store import Store
+from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import make_own_folder
 from skillshelf.core.limits import CATALOG_POLL_SECONDS, TENANTS_OPEN
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold
-from skillshelf.core.values import Catalog, CatalogSkill, Root, RootReport, Shadowed
+from skillshelf.core.values import Catalog, CatalogSkill, RootReport, Shadowed
 from skillshelf.errors import SkillChanged, SkillError
 from skillshelf.search.index import folder_for, open_index
 from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.database import Database, PostgresDatabase
 from skillshelf.servers.team.release_access import Releases
+from skillshelf.servers.team.release_skills import KeptSkills, ReleaseSkills, SkillMaker, keep_skills, kept_skills
 from skillshelf.servers.team.releases import (
     CATALOG_TOPIC,
+    CHANNELS,
     PUBLISHED,
+    Channel,
     ServedRelease,
+    changed_releases,
     current_rev,
+    policy_of,
     served_releases,
 )
 from skillshelf.servers.team.snapshots import SnapshotRecord, Snapshots, recorded_snapshot
@@ -51,14 +57,30 @@ _REST_SECONDS = 30.0
 
 
 class _CatalogState(NamedTuple):
-    """What the database said last: the revision, the releases, and the newest snapshot."""
+    """What the database said last: the revision, the channel that is served, and the newest snapshot."""
 
     rev: int
-    releases: tuple[ServedRelease, ...]
+    channel: Channel
     snapshot: SnapshotRecord | None
 
 
-_EMPTY = _CatalogState(0, (), None)
+_UNKNOWN = _CatalogState(0, "latest", None)
+"""Before the database has said anything."""
+
+
+def _follows(before: _CatalogState, state: _CatalogState) -> bool:
+    """Return whether changes alone lead from a state to another: not if the database was set back in between."""
+    old, new = before.snapshot, state.snapshot
+    is_set_back = state.rev < before.rev or (old is not None and new != old and (new is None or new.rev <= old.rev))
+    return before.channel == state.channel and not is_set_back
+
+
+class _CatalogNews(NamedTuple):
+    """What changed since a state: the releases of some names, None for a name without one; or all of them."""
+
+    state: _CatalogState
+    changes: Mapping[str, ServedRelease | None]
+    is_whole: bool = False
 
 
 class TenantShelf(Shelf):
@@ -75,15 +97,17 @@ class TenantShelf(Shelf):
             remote=own.remote,
         )
         self.tenant = tenant
-        self.state = _EMPTY
+        self.state = _UNKNOWN
         self.away: str | None = None
         self._expected = 0
         self._followed = 0
         self._follow_lock = threading.RLock()
         self._catalogs = catalogs
+        self._published = ReleaseSkills(SkillMaker(own.settings, own.profile, 0, catalogs.store), {})
         # The archives of the trees of this catalog and of the one before, which somebody may still be using.
         self._artifacts: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
-        self._merged: tuple[Catalog, _CatalogState, Catalog] | None = None
+        self._merged: tuple[Catalog, ReleaseSkills, Catalog] | None = None
+        self._kept: tuple[str, SkillMaker] | None = None
         self._ready: set[str] = set()
         self.follow()
 
@@ -111,20 +135,54 @@ class TenantShelf(Shelf):
     def _follow(self) -> None:
         expected = self._expected
         try:
-            state = self._catalogs.state(self.tenant, self.state)
+            if self.state is _UNKNOWN:
+                self._begin_with_kept()
+            news = self._catalogs.news(self.tenant, self.state)
         except (DatabaseAway, NoSuchTenant) as error:
             # The file of a tenant that was open may be away with its disk.
             self.away = str(error)
             return
         self.away = None
-        if state is not self.state:
-            is_new = state.rev != self.state.rev
-            self.state = state
-            if is_new:
+        if news.state is not self.state or self._catalog is None:
+            is_new = news.state.rev != self.state.rev
+            if news.is_whole:
+                served = [release for release in news.changes.values() if release is not None]
+                self._published = ReleaseSkills.of(self._maker(super().scan()), served)
+            elif news.changes:
+                self._published = self._published.changed(news.changes)
+            self.state = news.state
+            if is_new or self._catalog is None:
                 self._catalog = self.scan()
             else:
                 self._finder = None
         self._followed = expected
+
+    # What is kept for the next start --------------------------------------------------------------
+
+    def _begin_with_kept(self) -> None:
+        """Begin with the skills that an earlier server kept beside the snapshot that the database names."""
+        snapshot = self._catalogs.recorded(self.tenant)
+        if snapshot is None:
+            return
+        path = self._catalogs.snapshots.beside(self.tenant, snapshot)
+        kept = kept_skills(path, self._maker(super().scan()))
+        if kept is not None and kept.rev == snapshot.rev and kept.channel in CHANNELS:
+            self._published, self._kept = kept.skills, (path, kept.skills.maker)
+            self.state = _CatalogState(kept.rev, kept.channel, snapshot)
+
+    def keep(self) -> None:
+        """Keep the skills beside their snapshot, unless they are there."""
+        with self._follow_lock:
+            state, published = self.state, self._published
+        if state.snapshot is None or state.snapshot.rev != state.rev or not published.by_name:
+            return
+        path = self._catalogs.snapshots.beside(self.tenant, state.snapshot)
+        if self._kept != (path, published.maker) and files.kind_at(os.path.dirname(path)) == "folder":
+            keep_skills(path, KeptSkills(state.rev, state.channel, published))
+            self._kept = path, published.maker
+
+    def _maker(self, own: Catalog) -> SkillMaker:
+        return SkillMaker(self.settings, self.profile, len(own.roots), self._catalogs.store)
 
     def require_rev(self, rev: int) -> None:
         """Raise `TooNew` unless the catalog has at least a revision; the database is asked again before."""
@@ -136,35 +194,17 @@ class TenantShelf(Shelf):
     def scan(self, *, account: bool = False) -> Catalog:
         """Scan the server's own disk, and add the releases; a published name wins."""
         own = super().scan(account=account)
-        if not self.state.releases:
+        published = self._published = self._published.made_with(self._maker(own))
+        if not published.by_name:
             return own
-        if self._merged is None or self._merged[0] is not own or self._merged[1] is not self.state:
-            self._merged = own, self.state, self._with_releases(own)
+        if self._merged is None or self._merged[0] is not own or self._merged[1] is not published:
+            self._merged = own, published, self._with_releases(own, published)
         return self._merged[2]
 
-    def _with_releases(self, own: Catalog) -> Catalog:
-        index = len(own.roots)
-        root = Root(PUBLISHED_SCHEME, None, "custom", "custom", PUBLISHED, "never", trusted=True)
-        store = self._catalogs.store
-        found: list[CatalogSkill] = []
-        for release in self.state.releases:
-            real_dir = store.path_of(release.tree)
-            skill = make_skill(
-                release.name,
-                release.description,
-                f"{PUBLISHED_SCHEME}{release.name}/SKILL.md",
-                real_path=f"{real_dir}/SKILL.md",
-                real_dir=real_dir,
-                root=root,
-                root_index=index,
-                stamp=None,
-                fields=release.frontmatter,
-                settings=self.settings,
-                profile=self.profile,
-            )
-            found.append(skill._replace(tree=release.tree, size=release.size))
-        self._artifacts = {release.tree: release.artifact for release in self.state.releases}, self._artifacts[0]
-        names = {release.name for release in self.state.releases}
+    def _with_releases(self, own: Catalog, published: ReleaseSkills) -> Catalog:
+        found = [one.skill for one in published.by_name.values()]
+        self._artifacts = published.artifacts, self._artifacts[0]
+        names = published.by_name.keys()
         lost = [skill for skill in own.skills if skill.name in names]
         shadowed = [
             Shadowed(one.name, one.path, f"{PUBLISHED_SCHEME}{one.name}/SKILL.md", same_file=False) for one in lost
@@ -188,7 +228,7 @@ class TenantShelf(Shelf):
             return super()._open_index(catalog)
         skills = [catalog.skills[n] for n in published]
         folder = self._catalogs.snapshots.opened(self.tenant, self.state.snapshot)
-        found = open_index(skills, folder, digests=digests_of(skills), readonly=True)
+        found = open_index(skills, folder, digests=digests_of(skills), stamps=self._stamps(skills), readonly=True)
         own = [n for n, skill in enumerate(catalog.skills) if skill.source != PUBLISHED]
         if not own:
             return found
@@ -198,9 +238,18 @@ class TenantShelf(Shelf):
         self.indexing = None
         return local.joined(found, own, published)
 
+    def _stamps(self, skills: Sequence[CatalogSkill]) -> list[int] | None:
+        """Return the numbers of skills in the index; None if the catalog is not that of the releases any more."""
+        known = self._published.by_name
+        made = [known.get(skill.name) for skill in skills]
+        stamps = [one.stamp for one, skill in zip(made, skills, strict=True) if one is not None and one.skill is skill]
+        return stamps if len(stamps) == len(skills) else None
+
     def build_snapshot(self) -> None:
         """Build the snapshot of the revision that this shelf has, if nobody did."""
-        state, catalog = self.state, self.catalog
+        with self._follow_lock:
+            # In this order: a look at the catalog follows what this server has published.
+            catalog, state = self.catalog, self.state
         skills = [skill for skill in catalog.skills if skill.source == PUBLISHED]
         if skills and (state.snapshot is None or state.snapshot.rev < state.rev):
             self._catalogs.snapshots.build(self.tenant, state.rev, skills, digests_of(skills), self.make_ready)
@@ -292,13 +341,26 @@ class PublishedCatalogs:
             trust=self._own.trust,
         )
 
-    def state(self, tenant: str, before: _CatalogState) -> _CatalogState:
-        """Return what the database says now; `before` itself if that is the same."""
+    def recorded(self, tenant: str) -> SnapshotRecord | None:
+        """Return the newest snapshot that the database names."""
+        with self._database.transaction(tenant, readonly=True) as transaction:
+            return recorded_snapshot(transaction)
+
+    def news(self, tenant: str, before: _CatalogState) -> _CatalogNews:
+        """Return what the database says now, and what changed; the state is `before` itself if nothing did.
+
+        Rows that did not change are not read, unless the tenant is served from another channel now or its revision is
+        an older one: then the database was set back, and anything may have changed.
+        """
         with self._database.transaction(tenant, readonly=True) as transaction:
             rev, snapshot = current_rev(transaction), recorded_snapshot(transaction)
-            if rev == before.rev:
-                return before if snapshot == before.snapshot else before._replace(snapshot=snapshot)
-            return _CatalogState(rev, tuple(served_releases(transaction)), snapshot)
+            if rev == before.rev and before is not _UNKNOWN:
+                return _CatalogNews(before if snapshot == before.snapshot else before._replace(snapshot=snapshot), {})
+            state = _CatalogState(rev, policy_of(transaction).channel, snapshot)
+            if before is not _UNKNOWN and _follows(before, state):
+                return _CatalogNews(state, changed_releases(transaction, state.channel, before.rev))
+            found = served_releases(transaction)
+            return _CatalogNews(state, {release.name: release for release in found}, is_whole=True)
 
     def fetch(self, tree: str, artifact: str | None) -> None:
         """Bring a tree to the store of this machine; raise `BlobsAway`."""
@@ -360,6 +422,7 @@ class PublishedCatalogs:
             began = time.monotonic()
             self._guarded(shelf.build_snapshot, tenant)
             self._guarded(shelf.follow, tenant)
+            self._guarded(shelf.keep, tenant)
             # Many releases in a row share a snapshot: building takes at most a third of the time.
             self._closed.wait(min(2 * (time.monotonic() - began), _REST_SECONDS))
 

@@ -25,6 +25,7 @@ __all__ = [
     "ServedRelease",
     "TenantPolicy",
     "approve_tree",
+    "changed_releases",
     "checked_policy",
     "current_rev",
     "finish_change",
@@ -181,13 +182,23 @@ RELEASE_ROWS = """select r.name, r.version, r.tree, t.artifact, t.bytes, r.descr
 
 _SERVED = """select r.name, r.version, r.tree, t.artifact, r.description, r.fields, r.size, r.published
     from channel c join release r on r.tenant = c.tenant and r.name = c.name and r.version = c.version
-    join tree t on t.digest = r.tree where c.tenant = ? and c.channel = ? order by c.name"""
+    join tree t on t.digest = r.tree where c.tenant = ? and c.channel = ?"""
 
 
 def served_releases(transaction: Transaction) -> list[ServedRelease]:
     """Return the releases that models and clients are served, by name."""
     channel = policy_of(transaction).channel
-    return [ServedRelease(*row) for row in transaction.rows(_SERVED, (transaction.tenant, channel))]
+    rows = transaction.rows(f"{_SERVED} order by c.name", (transaction.tenant, channel))
+    return [ServedRelease(*row) for row in rows]
+
+
+def changed_releases(transaction: Transaction, channel: Channel, after: int) -> dict[str, ServedRelease | None]:
+    """Return what a channel means for each name that changed after a revision; None for a name that it has no more."""
+    given = (transaction.tenant, channel, after)
+    names = transaction.rows("select name from channel where tenant = ? and channel = ? and rev > ?", given)
+    rows = transaction.rows(f"{_SERVED} and c.rev > ?", given) if names else ()
+    found = {row[0]: ServedRelease(*row) for row in rows}
+    return {name: found.get(name) for (name,) in names}
 
 
 def releases_in(transaction: Transaction, rows: Iterable[Row]) -> list[Release]:
@@ -271,16 +282,11 @@ def next_version(transaction: Transaction, name: str) -> str:
 
 
 def point_channel(transaction: Transaction, name: str, channel: str, version: str | None, rev: int) -> None:
-    """Let a channel mean a version, or nothing."""
-    if version is None:
-        transaction.execute(
-            "delete from channel where tenant = ? and name = ? and channel = ?", (transaction.tenant, name, channel)
-        )
-        return
+    """Let a channel mean a version, or nothing: its row stays, without a version, to say when that changed."""
     transaction.execute(
         "insert into channel (tenant, name, channel, version, rev) values (?, ?, ?, ?, ?) "
         "on conflict (tenant, name, channel) do update set version = excluded.version, rev = excluded.rev",
-        (transaction.tenant, name, channel, version, rev),
+        (transaction.tenant, name, channel, version or "", rev),
     )
 
 

@@ -1,5 +1,6 @@
 """Put the parts of the team server together, and run them until a signal comes."""
 
+import gc
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -146,11 +147,18 @@ class TeamServer:
             group.start_soon(self.mcp.announce_changes)
 
     def _prepared(self) -> int:
-        skills = self.services.catalogs.skills(OWN_CATALOG)
-        # A search says why there is no index.
-        with suppress(OSError):
-            skills.prepare_search()
-        return len(skills.visible)
+        # The skills stay, and looking at all of them again and again while they are made takes longer than making them.
+        gc.disable()
+        try:
+            skills = self.services.catalogs.skills(OWN_CATALOG)
+            # A search says why there is no index.
+            with suppress(OSError):
+                skills.prepare_search()
+            count = len(skills.visible)
+            gc.freeze()
+        finally:
+            gc.enable()
+        return count
 
     def close(self) -> None:
         """End all sessions, store what was recorded of them, and close the database."""

@@ -74,6 +74,10 @@ class Snapshots:
         """Return the folder of a snapshot on this machine, whether or not it is there."""
         return f"{self._folder}/{tenant}/{digest.removeprefix('sha256:')[:32]}"
 
+    def beside(self, tenant: str, record: SnapshotRecord) -> str:
+        """Return the file for what a server keeps of the revision of a snapshot, whether or not it is there."""
+        return f"{self.path_of(tenant, record.digest)}/catalog"
+
     def opened(self, tenant: str, record: SnapshotRecord | None) -> str | None:
         """Return the folder of a snapshot, fetched if it is not on this machine; None if it cannot be had."""
         if record is None:
