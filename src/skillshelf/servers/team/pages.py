@@ -89,6 +89,11 @@ class TeamCatalogue:
         return ""
 
     @property
+    def reader(self) -> str:
+        """The person of the token or login."""
+        return self._caller.subject
+
+    @property
     def parts(self) -> frozenset[str]:
         """Search, and the journals for those who may read them."""
         reads = self._caller.may(JOURNAL_READ) or self._caller.may(ADMIN)

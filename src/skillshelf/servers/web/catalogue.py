@@ -323,6 +323,10 @@ class Catalogue(Protocol):
         """When the shown state was read, in words; empty if it is always the present one."""
 
     @property
+    def reader(self) -> str:
+        """Who logged in to look; empty where nobody does."""
+
+    @property
     def parts(self) -> frozenset[str]:
         """The parts that this catalogue has: any of `hosts`, `usage`, `journal`, `search`."""
 

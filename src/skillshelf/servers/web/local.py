@@ -168,6 +168,11 @@ class LocalCatalogue:
         return self._clock
 
     @property
+    def reader(self) -> str:
+        """Nobody: whoever started the command looks."""
+        return ""
+
+    @property
     def parts(self) -> frozenset[str]:
         """What this catalogue has: a static site cannot search, and without journals there is no use to show."""
         found = {"hosts"}

@@ -28,6 +28,7 @@ __all__ = [
     "Link",
     "PageAnswer",
     "PageRequest",
+    "login_page",
     "message_page",
     "page_response",
     "page_routes",
@@ -42,12 +43,13 @@ CONTENT_POLICY = (
 HEADERS: Mapping[str, str] = {
     "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    # Without a referrer a browser sends the Origin `null` with a form, which no server can tell from a foreign page.
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""The headers of every answer: nothing is loaded from elsewhere, framed, guessed or kept."""
+"""The headers of every answer: nothing is loaded from elsewhere, framed, guessed, kept or told to other sites."""
 
 HTML = "text/html; charset=utf-8"
 PLAIN = "text/plain; charset=utf-8"
@@ -134,6 +136,7 @@ def _html(template: str, request: PageRequest, *, status: int = 200, **values: A
             live=request.live,
             title=catalogue.title,
             as_of=catalogue.as_of,
+            reader=catalogue.reader,
             has=catalogue.parts,
             query=request.query.get("q", ""),
             **values,
@@ -142,9 +145,21 @@ def _html(template: str, request: PageRequest, *, status: int = 200, **values: A
     return PageAnswer(text.encode("utf-8", "backslashreplace"), status)
 
 
-def message_page(title: str, text: str, *, status: int, command: str = "", base: str = "") -> PageAnswer:
-    """Return a page that only says something, without a catalogue: nobody may look yet, or there is none."""
-    body = _templates().get_template("message.html").render(heading=title, text=text, command=command, base=base)
+def message_page(
+    title: str, text: str, *, status: int, command: str = "", base: str = "", back: bool = False
+) -> PageAnswer:
+    """Return a page that only says something, without a catalogue: nobody may look yet, or there is none.
+
+    `back` adds a link to the overview.
+    """
+    template = _templates().get_template("message.html")
+    body = template.render(heading=title, text=text, command=command, base=base, back=back)
+    return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
+
+
+def login_page(told: str = "", *, status: int = 200) -> PageAnswer:
+    """Return the page with the form that takes a token, and what to tell whoever sees it."""
+    body = _templates().get_template("login.html").render(told=told, base="")
     return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
 
 
