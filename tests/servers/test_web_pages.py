@@ -270,7 +270,7 @@ def test_a_search_marks_the_words_that_match(machine: Machine) -> None:
 class _Unready:
     """A catalogue that still reads."""
 
-    title, as_of, parts = "x", "", frozenset({"search"})
+    title, as_of, reader, parts = "x", "", "", frozenset({"search"})
 
     def preparing(self) -> Preparation:
         return Preparation("Reading the skills of this machine")

@@ -75,6 +75,8 @@ class SkillSummary(NamedTuple):
     version: str = ""
     labels: tuple[str, ...] = ()
     """Short words about it, such as `changed`, `2 copies` or `approved`."""
+    declared: str = ""
+    """The name in its frontmatter, where that is another one: journals use it."""
 
 
 class TextPart(NamedTuple):
@@ -198,7 +200,8 @@ class HostSummary(NamedTuple):
 class ProblemEntry(NamedTuple):
     """One problem: its severity, what it is about, the rule and the message, and the command that helps.
 
-    `slug` is empty if it is not about one skill. `where` is a file and line, as far as they are known.
+    `slug` is empty if it is not about one skill. `where` is a file and line, as far as they are known. `other` is the
+    name and the slug of a second skill that it is about; the message ends before that name.
     """
 
     severity: Literal["error", "warning", "info"]
@@ -208,12 +211,13 @@ class ProblemEntry(NamedTuple):
     slug: str = ""
     where: str = ""
     command: str = ""
+    other: tuple[str, str] | None = None
 
 
 class ProblemGroup(NamedTuple):
     """Problems of one kind, such as findings or collisions; `empty` is what to say if there are none.
 
-    `preparing` is set while they are still looked for.
+    `preparing` is set while they are still looked for, and `is_complete` is False if some could not be looked for.
     """
 
     key: str
@@ -222,6 +226,7 @@ class ProblemGroup(NamedTuple):
     empty: str
     hint: CommandHint | None = None
     preparing: Preparation | None = None
+    is_complete: bool = True
 
 
 class UsageReport(NamedTuple):

@@ -73,6 +73,8 @@ __all__ = ["LocalCatalogue", "LocalOptions", "matched_parts"]
 _RESULTS = 20
 _FIELD_CHARS = 2_000
 _NEAR = 3
+_SECURITY = "security-"
+"""How the rules begin whose findings come before others of the same severity."""
 
 
 class LocalOptions(NamedTuple):
@@ -160,6 +162,9 @@ class LocalCatalogue:
         """The name of the repository or working directory."""
         state = self._state
         top = (state.found.repository if state is not None else None) or self._options.environment.cwd
+        if self._shown.path(top) == "~" or top == self._options.environment.home:
+            # The name of a home folder is that of an account.
+            return "home folder"
         return os.path.basename(top) or "skills"
 
     @property
@@ -292,6 +297,7 @@ class _State:
         self.installed = InstalledSkills(options.environment, options.settings, self._shown)
         catalog = catalog_of(found, options.profile, options.settings)
         self._descriptions = {skill.real_path: skill.description for skill in catalog.skills}
+        self._declared = {skill.real_path: skill.name for skill in catalog.skills}
         place = (options.environment, options.profile, options.settings, "ask")
         self._shelf = Shelf(*place, use_cache=options.cache is not None, catalog=catalog)  # type: ignore[arg-type]
         self._ready = threading.Event()
@@ -350,6 +356,7 @@ class _State:
             len(skill.problems) - errors,
             str(lock["version"] or ""),
             tuple(labels),
+            declared if (declared := self._declared.get(real, "")) != skill.name else "",
         )
 
     @cached_property
@@ -450,7 +457,8 @@ class _State:
     def _fields(self, data: bytes) -> tuple[tuple[str, str], ...]:
         fields = parse(data, whole=True).fields if data else {}
         texts = ((key, value if isinstance(value, str) else as_json(value).strip()) for key, value in fields.items())
-        return tuple((cut(key, 100), cut(self._shown.known(text), _FIELD_CHARS)) for key, text in texts)
+        known = self._shown.known
+        return tuple((cut(known(key), 100), cut(known(text), _FIELD_CHARS)) for key, text in texts)
 
     def _files(self, skill: InventorySkill, notes: list[str]) -> tuple[tuple[FileEntry, ...], int]:
         """Return the first files of a skill, and the number of the others."""
@@ -621,7 +629,7 @@ class _State:
     def _findings(self) -> list[ProblemEntry]:
         found = [self._problem("", problem) for problem in self.found.problems]
         found += [self._problem(slug, one) for slug, skill in self._by_slug.items() for one in skill.problems]
-        return sorted(found, key=lambda one: one.severity)
+        return sorted(found, key=lambda one: (one.severity, not one.rule.startswith(_SECURITY)))
 
     def problems(self) -> list[ProblemGroup]:
         """Return all kinds of problems."""
@@ -685,9 +693,11 @@ class _State:
             slug = self._slug_by_real.get(one.real_path, "")
             # A skill of the same name is its copy for another agent.
             if one.name != other.name:
-                message = f"says nearly the same as {other.name}, so either may be taken for the other"
+                message = "says nearly the same as"
                 command = f"skillshelf eval {self._word(one.name)} {self._word(other.name)}"
-                found.append(ProblemEntry("warning", one.name, message, "description-collision", slug, "", command))
+                both = other.name, self._slug_by_real.get(other.real_path, "")
+                rule = "description-collision"
+                found.append(ProblemEntry("warning", one.name, message, rule, slug, "", command, both))
         hint = CommandHint("skillshelf eval", "which skill wins each request")
         return ProblemGroup("collisions", "Similar descriptions", tuple(found), "No two descriptions collide.", hint)
 

@@ -4,6 +4,7 @@ Nothing here changes anything, and no page needs a script: `static/page.js` only
 and filters lists. The same functions make the files of a static site.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ from skillshelf.core.limits import WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
 from skillshelf.servers.web.assets import asset, template_source
-from skillshelf.servers.web.catalogue import Catalogue, SkillSummary
+from skillshelf.servers.web.catalogue import Catalogue, ProblemEntry, ProblemGroup, SkillSummary
 from skillshelf.servers.web.markdown import render_markdown, shown_lines
 
 __all__ = [
@@ -114,8 +115,13 @@ def _templates() -> jinja2.Environment:
         auto_reload=False,
     )
     environment.filters.update(number=lambda value: "–" if value is None else f"{value:,}", lines=_lines)
-    environment.globals.update(plural=plural)
+    environment.globals.update(plural=_plural)
     return environment
+
+
+def _plural(count: int, noun: str) -> str:
+    """Return a count, with its thousands apart, and its noun."""
+    return f"{count:,}{plural(count, noun).removeprefix(str(count))}"
 
 
 def _lines(text: str) -> Markup:
@@ -202,8 +208,18 @@ def _home(request: PageRequest) -> PageAnswer:
     catalogue = request.catalogue
     skills = catalogue.skills()
     groups = catalogue.problems()
-    unseen = [skill for skill in skills if skill.hosts and not any(seen is not False for seen in skill.hosts.values())]
-    return _html("home.html", request, skills=skills, groups=groups, places=_by_place(skills), unseen=unseen)
+    urgent = _most_urgent(groups)
+    return _html("home.html", request, skills=skills, groups=groups, places=_by_place(skills), urgent=urgent)
+
+
+_URGENT_SHOWN = 5
+
+
+def _most_urgent(groups: Sequence[ProblemGroup]) -> list[ProblemEntry]:
+    """Return the first errors, one of each rule before a second one of any."""
+    errors = [one for group in groups for one in group.problems if one.severity == "error"]
+    first = {one.rule or one: one for one in reversed(errors)}
+    return sorted(errors, key=lambda one: first[one.rule or one] is not one)[:_URGENT_SHOWN]
 
 
 def _skills(request: PageRequest) -> PageAnswer:
@@ -237,17 +253,20 @@ def _skill(request: PageRequest) -> PageAnswer:
         skill=detail,
         body=render_markdown(detail.text, to_file),
         versions=request.catalogue.versions(slug) or (),
-        use=_use_of(request, detail.summary.name),
+        use=_use_of(request, detail.summary),
     )
 
 
-def _use_of(request: PageRequest, name: str) -> Mapping[str, Any] | None:
+def _use_of(request: PageRequest, skill: SkillSummary) -> Mapping[str, Any] | None:
     found = request.catalogue.usage() if "usage" in request.catalogue.parts else None
-    return next((row for row in found.skills if row["name"] == name), None) if found is not None else None
+    names = (skill.declared or skill.name, skill.name)
+    return next((row for row in found.skills if row["name"] in names), None) if found is not None else None
 
 
 def _why(request: PageRequest) -> PageAnswer:
     slug = request.parts["slug"]
+    if "hosts" not in request.catalogue.parts:
+        return _missing(request, "page")
     detail, candidates = request.catalogue.skill(slug), request.catalogue.why(slug)
     if detail is None or candidates is None:
         return _missing(request, "skill")
@@ -310,8 +329,18 @@ def _problems(request: PageRequest) -> PageAnswer:
     wanted = request.query.get("kind", "")
     chosen = next((group for group in groups if group.key == wanted), None)
     if chosen is not None:
-        return _html("problem_list.html", request, group=chosen, page=_page_of(chosen.problems, request))
+        return _problem_list(request, chosen)
     return _html("problems.html", request, groups=groups, most=_PROBLEMS_SHOWN)
+
+
+def _problem_list(request: PageRequest, group: ProblemGroup) -> PageAnswer:
+    """Show the problems of one kind, and if they are of several rules, those of one rule."""
+    rules = Counter(one.rule for one in group.problems if one.rule)
+    rule = request.query.get("rule", "")
+    shown = [one for one in group.problems if one.rule == rule] if rule in rules else group.problems
+    page, rule = _page_of(shown, request), rule if rule in rules else ""
+    answer = _html("problem_list.html", request, group=group, rules=rules.most_common(), rule=rule, page=page)
+    return answer._replace(headers=(("refresh", "2"),)) if group.preparing is not None else answer
 
 
 _PROBLEMS_SHOWN = 25
@@ -319,7 +348,9 @@ _PROBLEMS_SHOWN = 25
 
 
 def _usage(request: PageRequest) -> PageAnswer:
-    skills = {skill.name: skill.slug for skill in reversed(request.catalogue.skills())}
+    listed = request.catalogue.skills()
+    skills = {skill.declared: skill.slug for skill in reversed(listed) if skill.declared}
+    skills |= {skill.name: skill.slug for skill in reversed(listed)}
     return _html("usage.html", request, usage=request.catalogue.usage(), slugs=skills, most=WEB_ROWS)
 
 
