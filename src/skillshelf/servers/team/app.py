@@ -28,6 +28,7 @@ from skillshelf.servers.team.routes import (
     TeamAnswer,
     TeamRequest,
     TeamRoute,
+    base_of,
     json_answer,
 )
 from skillshelf.servers.team.services import TeamServices
@@ -96,7 +97,7 @@ class TeamApp:
 
     def _refused(self, scope: Scope, route: TeamRoute | None, reason: str, *, is_wrong: bool) -> RequestRefused:
         self._services.metrics.add("skillshelf_refused_tokens_total")
-        challenge = f'Bearer resource_metadata="{_base_of(scope)}{METADATA_PATH}{PATH}"'
+        challenge = f'Bearer resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
         headers = {"www-authenticate": challenge + (', error="invalid_token"' if is_wrong else "")}
         told = "Your login has ended." if is_wrong else ""
         return _refusal(scope, route, login_page(told, status=401), reason, headers)
@@ -107,7 +108,7 @@ class TeamApp:
             return
         challenge = (
             f'Bearer error="insufficient_scope", scope="{needed[0]}", '
-            f'resource_metadata="{_base_of(scope)}{METADATA_PATH}{PATH}"'
+            f'resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
         )
         reason = f"the token has no scope {' or '.join(needed)}"
         text = f"Your token has no scope {' or '.join(needed)}. An operator of this server can give you one that has."
@@ -149,7 +150,7 @@ class TeamApp:
             {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]},
             (await receive()).get("body", b""),
             scope.get(CALLER),
-            _base_of(scope),
+            base_of(scope),
         )
         return await anyio.to_thread.run_sync(_answered, route.run, request, limiter=self._limiter)
 
@@ -191,12 +192,6 @@ def _query_of(scope: Scope) -> Mapping[str, str]:
     with suppress(ValueError):
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=32))
     return {}
-
-
-def _base_of(scope: Scope) -> str:
-    """Return the address of this server as the client wrote it; a proxy that ends TLS says so in a header."""
-    is_secure = scope["scheme"] == "https" or header_in(scope, "x-forwarded-proto") == "https"
-    return f"{'https' if is_secure else 'http'}://{header_in(scope, 'host') or 'localhost'}"
 
 
 def _refusal(
