@@ -119,6 +119,11 @@ class FileEntry(NamedTuple):
     size: int
     executable: bool = False
 
+    @property
+    def has_address(self) -> bool:
+        """Whether its path can be a part of an address: a line break cannot."""
+        return not {"\n", "\r"} & {*self.path}
+
 
 class FileBytes(NamedTuple):
     """The bytes of one file of a skill."""

@@ -242,7 +242,7 @@ def _skill(request: PageRequest) -> PageAnswer:
     detail = request.catalogue.skill(slug)
     if detail is None:
         return _missing(request, "skill")
-    known = {entry.path for entry in detail.files}
+    known = {entry.path for entry in detail.files if entry.has_address}
 
     def to_file(path: str) -> str | None:
         return request.link(f"/skills/{slug}/files/{path}", {}) if path in known else None
