@@ -133,10 +133,14 @@ class LocalCatalogue:
             return
         with self._lock:
             before = self._state
-        if before is None or not before.shows(found):
+        if before is not None and before.shows(found):
+            found.survey.forget_states()
+        else:
             state = _State(options, found)
             with self._lock:
                 self._state = state
+            if before is not None:
+                before.forget()
         with self._lock:
             self.journals = journals
             self._read_at, self._failure = self._now(), ""
@@ -318,6 +322,13 @@ class _State:
             found.names,
             found.hosts,
         )
+
+    def forget(self) -> None:
+        """Drop what would keep this state in memory; a page that still shows it finds it out again."""
+        with self.lock:
+            self.found.survey.forget_states()
+            if "_survey" in self.__dict__:
+                self._survey.forget_states()
 
     def prepare(self) -> None:
         """Make what pages show that takes long: the index of the search, then collisions and what is outdated."""
