@@ -91,6 +91,8 @@ class LocalOptions(NamedTuple):
     journals: tuple[str, ...] = ()
     waits: bool = False
     all_hosts: bool = False
+    hidden_home: str | None = None
+    """The home folder that texts must not name, where the environment has none."""
 
 
 class LocalCatalogue:
@@ -105,7 +107,9 @@ class LocalCatalogue:
         self._failure = ""
         self._lock = threading.RLock()
         self._worker: threading.Thread | None = None
-        self._journals = JournalReader(options.journals, _shown_paths(options.environment, None))
+        self._wanted = threading.Event()
+        self._is_reading = False
+        self._journals = JournalReader(options.journals, _shown_paths(options, None))
         if options.waits:
             self._read()
         else:
@@ -114,11 +118,24 @@ class LocalCatalogue:
     # Reading --------------------------------------------------------------------------------------
 
     def _start(self) -> None:
+        """Have the disk read by a thread that stays: what each new one allocates would not be given back."""
         with self._lock:
-            if self._worker is not None and self._worker.is_alive():
+            if self._is_reading:
                 return
-            self._worker = threading.Thread(target=self._read, name="skillshelf-pages", daemon=True)
-            self._worker.start()
+            self._is_reading = True
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._read_when_wanted, name="skillshelf-pages", daemon=True)
+                self._worker.start()
+        self._wanted.set()
+
+    def _read_when_wanted(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            try:
+                self._read()
+            finally:
+                self._is_reading = False
 
     def _read(self) -> None:
         """Read the disk; what has not changed keeps the state with everything that was learned from it."""
@@ -194,16 +211,14 @@ class LocalCatalogue:
         with self._lock:
             if self._state is not None:
                 return None
-            worker = self._worker
         if self._failure:
-            if worker is not None and not worker.is_alive():
-                self._start()
+            self._start()
             return Preparation(f"The skills cannot be read: {self._shown.text(self._failure)}")
         return Preparation("Reading the skills of this machine")
 
     @cached_property
     def _shown(self) -> ShownPaths:
-        return _shown_paths(self._options.environment, None)
+        return _shown_paths(self._options, None)
 
     def skills(self) -> Sequence[SkillSummary]:
         """Return all skills, by place and name."""
@@ -274,8 +289,9 @@ class LocalCatalogue:
     journals: Journals = Journals(None, (), {})
 
 
-def _shown_paths(environment: Environment, repository: str | None) -> ShownPaths:
-    return ShownPaths(environment.cwd, environment.home, repository)
+def _shown_paths(options: LocalOptions, repository: str | None) -> ShownPaths:
+    environment = options.environment
+    return ShownPaths(environment.cwd, environment.home or options.hidden_home, repository)
 
 
 # One state of the disk ----------------------------------------------------------------------------
@@ -287,7 +303,7 @@ class _State:
     def __init__(self, options: LocalOptions, found: Inventory) -> None:
         self._options = options
         self.found = found
-        self._shown = _shown_paths(options.environment, found.repository)
+        self._shown = _shown_paths(options, found.repository)
         order = {place.path: number for number, place in enumerate(found.places)}
         self._ordered = sorted(
             found.skills, key=lambda skill: (order.get(found.place_of(skill.path), len(order)), skill.name, skill.path)
