@@ -416,8 +416,58 @@ def test_a_browser_without_a_login_is_shown_how_to_log_in(team: RunningTeam) -> 
 
     assert answer.status == 401
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert b'<form method="post" action="/login">' in answer.body
+    assert b'action="/login"' in answer.body
     assert b'action="/login"' in team.get("/login").body
+
+
+def test_a_browser_that_is_refused_gets_a_page_and_a_program_gets_a_line(team: RunningTeam) -> None:
+    token, page = team.token("ada", "skills:read"), {"accept": "text/html"}
+    cases = {"/none": (404, b"There is no such page"), "/journal": (403, b"You may not see this page")}
+    for path, (status, text) in cases.items():
+        answer = team.get(path, token, headers=page)
+        assert (answer.status, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+        assert text in answer.body
+        assert team.get(path, token).headers["content-type"] == "text/plain; charset=utf-8"
+    assert b"<html" in team.get("/none", headers=page).body
+    assert b"<html" not in team.get("/api/v1/none", token, headers=page).body
+
+
+def test_a_form_of_the_pages_tells_its_origin(team: RunningTeam) -> None:
+    # Without a referrer a browser sends the Origin `null`, and the login would be refused.
+    assert team.get("/login").headers["referrer-policy"] == "same-origin"
+    home = team.get("/", team.token("ada", "skills:read"))
+    assert home.headers["referrer-policy"] == "same-origin"
+    assert b'action="/logout" method="post"' in home.body
+
+
+def test_pages_without_a_database_say_so(machine: Machine, tmp_path: Path) -> None:
+    write_skill(machine.home / ".agents/skills", SECRET)
+    path = tmp_path / "team.sqlite"
+    with running_team(machine, SqliteDatabase(str(path))) as team:
+        team.wait_until_ready()
+        admin = team.token("root", "admin")
+        assert team.get("/", admin).status == 200
+        path.rename(tmp_path / "elsewhere.sqlite")
+
+        home, usage = team.get("/", admin), team.get("/usage", admin)
+
+        assert (home.status, usage.status) == (200, 503)
+        assert b"The database does not answer" in home.body
+        assert SECRET.encode() in home.body
+        assert b"does not answer" in usage.body
+
+
+def test_descriptions_that_say_the_same_are_a_problem_of_a_team(machine: Machine, tmp_path: Path) -> None:
+    said = "Writes minutes of meetings with decisions, owners and dates from a transcript"
+    for name in ("minutes", "meeting-notes"):
+        write_skill(machine.home / ".agents/skills", name, f"---\nname: {name}\ndescription: {said}\n---\nx\n")
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite"))) as team:
+        team.wait_until_ready()
+        token, deadline = team.token("ada", "skills:read"), time.monotonic() + 30
+        while b"says nearly the same as" not in (body := team.get("/problems", token).body):
+            assert time.monotonic() < deadline
+        assert b'href="/skills/minutes"' in body
+        assert b'href="/skills/meeting-notes"' in body
 
 
 def test_the_pages_show_what_the_login_may_see(team: RunningTeam) -> None:

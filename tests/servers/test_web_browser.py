@@ -219,6 +219,38 @@ def test_a_keyboard_alone_reaches_everything(chromium: Browser, machine: Machine
         page.get_by_role("heading", level=1, name="deploy").wait_for()
 
 
+def test_a_person_logs_in_to_a_team_server_looks_around_and_logs_out(
+    chromium: Browser, machine: Machine, tmp_path: Path
+) -> None:
+    pytest.importorskip("mcp", reason="needs the extra: pip install 'skillshelf[server]'")
+    from axe_playwright_python.sync_playwright import Axe
+    from support.teams import running_team
+
+    from skillshelf.servers.team.database import SqliteDatabase
+
+    write_skill(machine.home / ".agents/skills", "deploy")
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite"))) as team:
+        team.wait_until_ready()
+        page = chromium.new_context(viewport=_size(NARROW), color_scheme="dark").new_page()
+        page.goto(f"{team.url}/")
+        page.get_by_label("Token").fill("wrong")
+        page.keyboard.press("Enter")
+        page.get_by_role("alert").wait_for()
+        page.get_by_label("Token").fill(team.token("ada", "admin"))
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", level=1, name="Team skills").wait_for()
+        found = []
+        for path in ("/", "/skills", "/skills/deploy", "/search?q=deploy", "/problems", "/usage", "/journal", "/none"):
+            page.goto(f"{team.url}{path}")
+            assert page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth") <= 0, path
+            violations = Axe().run(page).response["violations"]
+            found += [(path, one["id"]) for one in violations if one["impact"] in ("serious", "critical")]
+        assert found == []
+        page.goto(f"{team.url}/")
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("heading", level=1, name="Log in").wait_for()
+
+
 def test_a_site_opens_from_the_disk_and_filters_its_list(chromium: Browser, machine: Machine) -> None:
     for name in ("deploy", "notes"):
         write_skill(machine.repo / ".agents/skills", name)

@@ -23,7 +23,7 @@ from support.web import (
     shown,
 )
 
-from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS
+from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS, WEB_TABLE_COLUMNS
 from skillshelf.servers.web import assets
 from skillshelf.servers.web.catalogue import Preparation, SearchAnswer, slug_of, slugs_of
 from skillshelf.servers.web.local import LocalCatalogue, LocalOptions
@@ -125,6 +125,26 @@ def test_problems_come_before_skills(machine: Machine) -> None:
     assert "skillshelf check .agents/skills/broken" in page
 
 
+def test_the_most_urgent_problems_are_of_different_rules_and_each_rule_has_a_list(machine: Machine) -> None:
+    for number in range(7):
+        name = f"early-{number}"
+        write_skill(machine.repo / ".agents/skills", name, f"---\nname: {name}\n---\nx\n")
+    write_skill(machine.repo / ".agents/skills", "zebra", "---\nname: [\n---\nx\n")
+    browser = Browser(catalogue_of(machine))
+
+    urgent = browser.get("/").text.partition("Most urgent")[2].partition("Skills by place")[0]
+    assert len(set(re.findall(r"/skills/([\w-]+)", urgent))) == 5
+    assert "zebra" in urgent
+    findings = browser.get("/problems?kind=findings")
+    rules = [link for link in links_in(findings.text) if "rule=" in link]
+    assert len(rules) > 1
+    for link in rules:
+        one = browser.get(link).text
+        rule = link.partition("rule=")[2]
+        assert f"skillshelf explain {rule}" in shown(one)
+        assert set(re.findall(r'class="where"><code>([\w-]+)', one)) == {rule}
+
+
 def test_a_page_without_skills_says_what_to_do(machine: Machine) -> None:
     page = shown(Browser(catalogue_of(machine)).get("/").text)
 
@@ -138,10 +158,10 @@ def test_descriptions_that_say_the_same_are_a_problem(machine: Machine) -> None:
     for name in ("minutes", "meeting-notes"):
         write_skill(machine.repo / ".agents/skills", name, text.format(name))
 
-    page = shown(Browser(catalogue_of(machine)).get("/problems?kind=collisions").text)
+    page = Browser(catalogue_of(machine)).get("/problems?kind=collisions").text
 
-    assert "says nearly the same as" in page
-    assert "minutes" in page
+    assert "says nearly the same as" in shown(page)
+    assert {"/skills/minutes", "/skills/meeting-notes"} <= {*links_in(page)}
 
 
 def test_an_edited_and_an_outdated_skill_are_problems_and_their_versions_are_compared(machine: Machine) -> None:
@@ -165,6 +185,30 @@ def test_an_edited_and_an_outdated_skill_are_problems_and_their_versions_are_com
     assert "-First." in shown(texts[1])
     assert "+Second." in shown(texts[1])
     assert browser.get("/skills/pdf/diff?from=x&to=y").status == 404
+
+
+def test_what_was_not_asked_is_not_called_up_to_date(machine: Machine) -> None:
+    assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
+    upstream(machine, body="Second.")
+    browser = Browser(catalogue_of(machine))
+
+    assert "1 source not asked, since this project is not trusted" in shown(browser.get("/problems").text)
+    tile = re.search(r'<li class="tile (\w+)">\s*<a href="/problems\?kind=outdated"', browser.get("/").text)
+    assert tile
+    assert tile[1] == "doubt"
+
+
+def test_a_changed_skill_has_no_version_in_use(machine: Machine) -> None:
+    assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
+    assert "in use" in shown(Browser(catalogue_of(machine)).get("/skills/pdf").text)
+    installed = machine.repo / ".agents/skills/pdf/SKILL.md"
+    installed.write_text(installed.read_text() + "Edited.\n")
+
+    page = shown(Browser(catalogue_of(machine)).get("/skills/pdf").text)
+
+    assert "in use" not in page
+    assert "on the disk now, changed" in page
+    assert ", locked" in page
 
 
 # A skill ------------------------------------------------------------------------------------------
@@ -270,7 +314,7 @@ def test_a_search_marks_the_words_that_match(machine: Machine) -> None:
 class _Unready:
     """A catalogue that still reads."""
 
-    title, as_of, parts = "x", "", frozenset({"search"})
+    title, as_of, reader, parts = "x", "", "", frozenset({"search"})
 
     def preparing(self) -> Preparation:
         return Preparation("Reading the skills of this machine")
@@ -340,6 +384,8 @@ def _live_read(machine: Machine) -> LocalCatalogue:
         ("https://example.com/a/b", "https://example.com/a/b"),
         ("skill://pdf/a/b and /deploy or and/or", "skill://pdf/a/b and /deploy or and/or"),
         ("/w/repository/x", "…/x"),
+        ("ssh://ada@example.com/skills", "ssh://example.com/skills"),
+        ("https://ada:word@example.com/skills", "https://example.com/skills"),
     ],
 )
 def test_a_text_has_no_absolute_path(text: str, expected: str) -> None:
@@ -352,10 +398,15 @@ def test_no_page_tells_where_the_skills_are(machine: Machine, tmp_path: Path) ->
     (machine.repo / ".claude/skills").mkdir(parents=True, exist_ok=True)
     (machine.repo / ".claude/skills/gone").symlink_to("/srv/nowhere/gone")
     assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
+    installed = machine.repo / ".agents/skills/pdf/SKILL.md"
+    installed.write_text(f"{installed.read_text()}See {machine.home}/notes and {machine.repo}/notes.\n")
     journal = tmp_path / "run.jsonl"
     with machine.shelf().session(journal=journal) as session:
         session.call("skill_load", {"name": "skill-00"})
+        session.call("skill_search", {"query": f"the skill for {machine.home}/accounts"})
     browser = Browser(catalogue_of(machine, journal))
+    assert "~/notes" in shown(browser.get("/skills/pdf/diff").text)
+    assert "~/accounts" in shown(browser.get("/usage").text)
     secrets = [str(machine.home), str(machine.repo), str(tmp_path), "/srv/nowhere", account_folder()]
 
     pages = 0
@@ -363,8 +414,19 @@ def test_no_page_tells_where_the_skills_are(machine: Machine, tmp_path: Path) ->
         assert answer.status == 200, path
         pages += 1
         for secret in secrets:
-            assert secret not in answer.text, (path, secret)
+            # The bytes of a file are given as they are.
+            assert secret not in answer.text or path.endswith("/raw"), (path, secret)
     assert pages > 60
+
+
+def test_the_title_of_a_home_folder_is_not_the_name_of_the_account(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+    shelf = machine.shelf()
+    place = shelf.environment._replace(cwd=str(machine.home))
+    catalogue = LocalCatalogue(LocalOptions(place, shelf.settings, shelf.profile, shelf.cache, waits=True))
+
+    assert catalogue.title == "home folder"
+    assert "<h1>home folder</h1>" in Browser(catalogue).get("/").text
 
 
 # Hostile skills -----------------------------------------------------------------------------------
@@ -427,6 +489,37 @@ def test_an_odd_name_is_shown_and_found(tmp_path: Path, name: str) -> None:
 
     assert browser.get(f"/skills/{slug}").status == 200
     assert browser.get(f"/skills/{slug}/hosts").status == 200
+
+
+def test_a_line_may_end_within_a_very_long_word() -> None:
+    text = f"{'w' * 450} and `{'c' * 450}` and [{'t' * 300}](notes-{'n' * 300}.md)"
+
+    html = str(render_markdown(text, lambda path: path))
+
+    words = re.split(r"<wbr>|<[^>]*>|\s", html)
+    assert max(map(len, words)) < 200
+    assert f'href="notes-{"n" * 300}.md"' in html
+    assert "<wbr>" not in str(render_markdown("a short line of words", lambda path: None))
+
+
+def test_a_very_wide_table_is_shown_as_it_is_written() -> None:
+    def table(columns: int) -> str:
+        return f"|{'a|' * columns}\n|{'-|' * columns}\n|b\n"
+
+    assert "<table>" in render_markdown(table(WEB_TABLE_COLUMNS), lambda path: None)
+    assert "<table>" not in render_markdown(table(WEB_TABLE_COLUMNS + 2), lambda path: None)
+    assert "<em>" in render_markdown(table(WEB_TABLE_COLUMNS + 2) + "\n*text*\n", lambda path: None)
+
+
+def test_a_file_whose_name_has_a_line_break_is_listed_without_a_link(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    (machine.repo / ".agents/skills/deploy/two\nlines").write_text("x")
+    browser = Browser(catalogue_of(machine))
+
+    page = browser.get("/skills/deploy").text
+
+    assert "two\\nlines" in shown(page)
+    assert all(browser.get(link).status == 200 for link in links_in(page) if link.startswith("/skills/deploy"))
 
 
 def test_links_and_pictures_elsewhere_are_text() -> None:

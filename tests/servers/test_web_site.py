@@ -70,6 +70,41 @@ def test_a_site_takes_the_repository_and_home_only_when_asked(machine: Machine) 
         assert secret.encode() not in b"".join(both.values())
 
 
+def test_a_site_of_a_repository_below_the_home_folder_takes_nothing_above_it(machine: Machine) -> None:
+    repository = machine.home / "work/shop"
+    (repository / ".git").mkdir(parents=True)
+    write_skill(
+        repository / ".agents/skills",
+        "of-project",
+        f"---\nname: of-project\ndescription: In {machine.home}/x\n---\n{machine.home}/y\n",
+    )
+    for root in (".agents/skills", ".claude/skills", "work/.claude/skills"):
+        write_skill(machine.home / root, "of-home")
+
+    assert machine.run("site", str(machine.base / "out"), cwd=repository).returncode == 0
+
+    written = {path: path.read_bytes() for path in (machine.base / "out").rglob("*.html")}
+    assert machine.base / "out/skills/of-project/index.html" in written
+    for secret in ("of-home", str(machine.home), str(machine.base), "home-missing"):
+        assert [path for path, data in written.items() if secret.encode() in data] == [], secret
+
+
+def test_skills_and_files_with_the_names_of_pages_have_files_of_their_own(machine: Machine) -> None:
+    for name in ("index.html", "page-2", "a.txt"):
+        write_skill(machine.repo / ".agents/skills", name)
+    inner = machine.repo / ".agents/skills/a.txt"
+    (inner / "b.txt").mkdir()
+    (inner / "b.txt/c").write_text("x")
+    (inner / "b").write_text("x")
+
+    written = _write(machine)
+
+    assert "skills/index.html" in written
+    assert "skills/index.html~/index.html" in written
+    assert "skills/a.txt~/files/b.txt" in written
+    assert "skills/a.txt~/files/b.txt~/c.txt" in written
+
+
 def test_a_site_is_the_same_whoever_writes_it(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     first = _write(machine)

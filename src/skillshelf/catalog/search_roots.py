@@ -81,7 +81,10 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
         top = files.real_path(expand(boundary, environment, base=environment.cwd))
     else:
         top = _repository(profile, environment, markers) or _top_without_marker(profile, environment)
-    if environment.home is None and any(rule.base == "home" for rule in profile.roots):
+    if environment.ceiling is not None and not files.is_inside(top, environment.ceiling):
+        top = environment.ceiling
+    is_homeless = environment.home is None and environment.ceiling is None
+    if is_homeless and any(rule.base == "home" for rule in profile.roots):
         problems.append(
             Diagnostic("", "home-missing", "HOME is not an absolute path; skills in your home folder are not read")
         )

@@ -70,14 +70,17 @@ def _options(values: Values) -> "LocalOptions":
 
 
 def _of_repository(options: "LocalOptions") -> "LocalOptions":
-    """Return options that see the repository alone: no home folder, variable or setting of whoever writes the site."""
+    """Return options that see the repository alone: no home folder, variable or setting of whoever writes the site.
+
+    Without a home folder many hosts would be taken to read all folders above, and the home folder is often one.
+    """
     from skillshelf.config.settings import Settings
     from skillshelf.install.scope import MARKERS
 
     environment = options.environment
     root = find_repository(environment.cwd, MARKERS) or environment.cwd
-    alone = environment._replace(cwd=root, home=None, env={}, home_moved=True, config=None)
-    return options._replace(environment=alone, settings=Settings(), cache=None)
+    alone = environment._replace(cwd=root, home=None, env={}, home_moved=True, config=None, ceiling=root)
+    return options._replace(environment=alone, settings=Settings(), cache=None, hidden_home=environment.home)
 
 
 def _catalogue(options: "LocalOptions") -> "LocalCatalogue":

@@ -37,6 +37,8 @@ class Environment(NamedTuple):
     home_moved: bool = False
     config: str | Mapping[str, Any] | None = None
     """The path or the content of a configuration that replaces the user's and the project's file."""
+    ceiling: str | None = None
+    """A folder at or above the working directory: no host is taken to read skills in a folder above it."""
 
 
 def make_environment(

@@ -231,6 +231,7 @@ __all__ = [
     "WEB_SITE_FILE_BYTES",
     "WEB_SITE_MARKER_BYTES",
     "WEB_STORY_EVENTS",
+    "WEB_TABLE_COLUMNS",
     "WEB_TOKEN_SECONDS",
 ]
 
@@ -886,6 +887,9 @@ WEB_ROWS = 200
 
 WEB_MARKDOWN_CHARS = 60_000
 """Characters of a SKILL.md that its page shows as formatted text; the rest is in the raw file."""
+
+WEB_TABLE_COLUMNS = 60
+"""Columns of a table on the page of a skill; with a wider one the tables of that text are shown as they are written."""
 
 WEB_DIFF_LINES = 3_000
 """Lines of a difference on one page."""

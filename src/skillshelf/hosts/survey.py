@@ -204,6 +204,10 @@ class Survey(NamedTuple):
             return {"origin": None, "version": None, "changed": False}
         return {"origin": state.locked.source, "version": state.locked.version, "changed": state.changed}
 
+    def forget_states(self) -> None:
+        """Drop the states that were built: they refer to the survey, which would stay in memory when it is not used."""
+        self.built.clear()
+
     @property
     def states(self) -> dict[str, HostState]:
         """The whole state of every requested host."""

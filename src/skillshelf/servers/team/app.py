@@ -19,7 +19,7 @@ from skillshelf.errors import SkillError, kind_of
 from skillshelf.servers.mcp.http import PATH, App, Message, Receive, Scope, Send, header_in
 from skillshelf.servers.mcp.request_line import RequestRefused
 from skillshelf.servers.team.mcp_endpoint import CALLER, McpEndpoint
-from skillshelf.servers.team.probes import METADATA_PATH, cookie_in, login_page
+from skillshelf.servers.team.probes import METADATA_PATH, cookie_in
 from skillshelf.servers.team.routes import (
     ANY_TOKEN,
     METRICS_ACCESS,
@@ -28,6 +28,7 @@ from skillshelf.servers.team.routes import (
     TeamAnswer,
     TeamRequest,
     TeamRoute,
+    base_of,
     json_answer,
 )
 from skillshelf.servers.team.services import TeamServices
@@ -38,6 +39,7 @@ from skillshelf.servers.team.values import (
     NotAuthenticated,
     status_of,
 )
+from skillshelf.servers.web.pages import HEADERS, PageAnswer, login_page, message_page
 
 __all__ = ["ObservedApp", "TeamApp"]
 
@@ -79,7 +81,8 @@ class TeamApp:
         if route is None:
             if others:
                 raise RequestRefused(405, "this address does not take this method", {"allow": ", ".join(others)})
-            raise RequestRefused(404, "there is nothing at this address", {"cache-control": "no-store"})
+            page = message_page("There is no such page", "It may have been removed.", status=404, back=True)
+            raise _refusal(scope, route, page, "there is nothing at this address", {"cache-control": "no-store"})
         self._require_scope(scope, route, caller)
         return route.body_bytes
 
@@ -100,13 +103,10 @@ class TeamApp:
 
     def _refused(self, scope: Scope, route: TeamRoute | None, reason: str, *, is_wrong: bool) -> RequestRefused:
         self._services.metrics.add("skillshelf_refused_tokens_total")
-        challenge = f'Bearer resource_metadata="{_base_of(scope)}{METADATA_PATH}{PATH}"'
+        challenge = f'Bearer resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
         headers = {"www-authenticate": challenge + (', error="invalid_token"' if is_wrong else "")}
-        if route is not None and route.is_page and "text/html" in (header_in(scope, "accept") or ""):
-            page = login_page("Your login has ended." if is_wrong else "")
-            headers |= {**dict(page.headers), "content-type": page.media_type}
-            reason = page.body.decode()
-        return RequestRefused(401, reason, headers)
+        told = "Your login has ended." if is_wrong else ""
+        return _refusal(scope, route, login_page(told, status=401), reason, headers)
 
     def _require_scope(self, scope: Scope, route: TeamRoute, caller: Caller) -> None:
         needed = (METRICS_READ,) if route.access == METRICS_ACCESS else route.scopes
@@ -114,9 +114,12 @@ class TeamApp:
             return
         challenge = (
             f'Bearer error="insufficient_scope", scope="{needed[0]}", '
-            f'resource_metadata="{_base_of(scope)}{METADATA_PATH}{PATH}"'
+            f'resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
         )
-        raise RequestRefused(403, f"the token has no scope {' or '.join(needed)}", {"www-authenticate": challenge})
+        reason = f"the token has no scope {' or '.join(needed)}"
+        text = f"Your token has no scope {' or '.join(needed)}. An operator of this server can give you one that has."
+        page = message_page("You may not see this page", text, status=403, back=True)
+        raise _refusal(scope, route, page, reason, {"www-authenticate": challenge})
 
     # Serving -----------------------------------------------------------------------------------------
 
@@ -153,7 +156,7 @@ class TeamApp:
             {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]},
             (await receive()).get("body", b""),
             scope.get(CALLER),
-            _base_of(scope),
+            base_of(scope),
         )
         return await anyio.to_thread.run_sync(_answered, route.run, request, limiter=self._limiter)
 
@@ -197,10 +200,15 @@ def _query_of(scope: Scope) -> Mapping[str, str]:
     return {}
 
 
-def _base_of(scope: Scope) -> str:
-    """Return the address of this server as the client wrote it; a proxy that ends TLS says so in a header."""
-    is_secure = scope["scheme"] == "https" or header_in(scope, "x-forwarded-proto") == "https"
-    return f"{'https' if is_secure else 'http'}://{header_in(scope, 'host') or 'localhost'}"
+def _refusal(
+    scope: Scope, route: TeamRoute | None, page: PageAnswer, reason: str, headers: Mapping[str, str]
+) -> RequestRefused:
+    """Return the refusal of a request: a page for a browser that asks for one, else the reason in a line."""
+    asks_for_page = route.is_page if route is not None else not scope["path"].startswith(("/api/", "/.well-known/"))
+    if scope["method"] == "GET" and asks_for_page and "text/html" in (header_in(scope, "accept") or ""):
+        shown = {**HEADERS, **headers, "content-type": page.media_type}
+        return RequestRefused(page.status, page.body.decode(), shown)
+    return RequestRefused(page.status, reason, headers)
 
 
 def _token_in(scope: Scope) -> str | None:

@@ -1,13 +1,17 @@
 """The pages of the team server: what one caller may see of the skills, their releases, their use and the journals."""
 
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from shlex import quote
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 
 from skillshelf.catalog.document import body, parse
 from skillshelf.catalog.load import SKILL_FILE, near_names
@@ -15,22 +19,31 @@ from skillshelf.catalog.prompt import tokens_in
 from skillshelf.core import files
 from skillshelf.core.console import as_json
 from skillshelf.core.digests import sha256
-from skillshelf.core.limits import SKILL_FILE_BYTES, WEB_FILE_BYTES, WEB_FILES, WEB_MARKDOWN_CHARS, WEB_STORY_EVENTS
+from skillshelf.core.limits import (
+    SKILL_FILE_BYTES,
+    TEAM_CATALOGS,
+    WEB_FILE_BYTES,
+    WEB_FILES,
+    WEB_MARKDOWN_CHARS,
+    WEB_STORY_EVENTS,
+)
 from skillshelf.core.text import cut, fold, plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError, SkillNotFound
 from skillshelf.install.difference import difference_of
 from skillshelf.journal.format import parse_line
 from skillshelf.journal.words import event_time
+from skillshelf.search.collisions import near_duplicates
 from skillshelf.servers.mcp.skill_entries import OmittedSkill
 from skillshelf.servers.mcp.skills import PublishedSkills, SkillTarget
+from skillshelf.servers.team.catalogs import CatalogKey, key_of
 from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, usage
 from skillshelf.servers.team.mcp_endpoint import CALLER
-from skillshelf.servers.team.releases import Release
-from skillshelf.servers.team.routes import PUBLIC, TeamRoute
+from skillshelf.servers.team.releases import PUBLISHED, Release
+from skillshelf.servers.team.routes import PUBLIC, TeamRoute, base_of
 from skillshelf.servers.team.services import TeamServices
 from skillshelf.servers.team.upload import unpacked_artifact
-from skillshelf.servers.team.values import ADMIN, DEFAULT_TENANT, JOURNAL_READ, READ, Caller
+from skillshelf.servers.team.values import ADMIN, DEFAULT_TENANT, JOURNAL_READ, READ, Caller, DatabaseAway
 from skillshelf.servers.web.catalogue import (
     Catalogue,
     CommandHint,
@@ -55,10 +68,10 @@ from skillshelf.servers.web.catalogue import (
 )
 from skillshelf.servers.web.journals import JournalReader
 from skillshelf.servers.web.local import matched_parts
-from skillshelf.servers.web.pages import PAGES, page_routes
+from skillshelf.servers.web.pages import PAGES, message_page, page_response, page_routes
 from skillshelf.servers.web.paths import ShownPaths
 
-__all__ = ["TeamCatalogue", "team_pages"]
+__all__ = ["SkillList", "SkillLists", "TeamCatalogue", "team_pages"]
 
 _RESULTS = 20
 _FIELD_CHARS = 2_000
@@ -66,12 +79,86 @@ _NEAR = 3
 _JOURNAL_PAGES = ("/journal", "/usage")
 
 
-class TeamCatalogue:
-    """What the pages show to one caller."""
+class SkillList:
+    """What follows from the skills that some callers see, found out once: their addresses, summaries and collisions."""
 
-    def __init__(self, services: TeamServices, caller: Caller) -> None:
+    def __init__(self, skills: tuple[CatalogSkill, ...], shown: ShownPaths) -> None:
+        self.skills = skills
+        self._shown = shown
+        self._collisions: tuple[ProblemEntry, ...] | None = None
+        self._worker: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    @cached_property
+    def by_slug(self) -> Mapping[str, CatalogSkill]:
+        """The skills by their addresses."""
+        return dict(zip(slugs_of([skill.name for skill in self.skills]), self.skills, strict=True))
+
+    @cached_property
+    def slug_by_path(self) -> Mapping[str, str]:
+        """The addresses of the skills."""
+        return {skill.path: slug for slug, skill in self.by_slug.items()}
+
+    @cached_property
+    def summary_by_slug(self) -> Mapping[str, SkillSummary]:
+        """All skills in short, by place and name."""
+        found = [self._summary(slug, skill) for slug, skill in self.by_slug.items()]
+        return {one.slug: one for one in sorted(found, key=lambda one: (one.place, one.name))}
+
+    def _summary(self, slug: str, skill: CatalogSkill) -> SkillSummary:
+        place = "published" if skill.source == PUBLISHED else "the disk of the server"
+        return SkillSummary(slug, skill.name, self._shown.known(fold(skill.description)), place)
+
+    def collisions(self) -> ProblemGroup:
+        """Return the skills whose descriptions say nearly the same; they are compared behind the first answer."""
+        with self._lock:
+            if self._collisions is None and self._worker is None:
+                self._worker = threading.Thread(target=self._compare, name="skillshelf-collisions", daemon=True)
+                self._worker.start()
+            found = self._collisions
+        waiting = Preparation("Comparing descriptions") if found is None else None
+        empty = "No two descriptions collide."
+        return ProblemGroup("collisions", "Similar descriptions", found or (), empty, None, waiting)
+
+    def _compare(self) -> None:
+        skills = [skill for skill in self.skills if skill.description.strip()]
+        found = []
+        for first, second in near_duplicates([skill.description for skill in skills]):
+            one, other = skills[first], skills[second]
+            if one.name != other.name:
+                slug, second_slug = self.slug_by_path[one.path], self.slug_by_path[other.path]
+                entry = ProblemEntry("warning", one.name, "says nearly the same as", "description-collision", slug)
+                found.append(entry._replace(other=(other.name, second_slug)))
+        self._collisions = tuple(found)
+
+
+class SkillLists:
+    """The lists of skills in use, by tenant and subset; the one that was not used for longest is forgotten."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lists: OrderedDict[CatalogKey, SkillList] = OrderedDict()
+
+    def of(self, key: CatalogKey, skills: tuple[CatalogSkill, ...], shown: ShownPaths) -> SkillList:
+        """Return the list for a key, a new one if its skills have changed."""
+        with self._lock:
+            found = self._lists.get(key)
+            if found is None or (found.skills is not skills and found.skills != skills):
+                found = self._lists[key] = SkillList(skills, shown)
+            self._lists.move_to_end(key)
+            while len(self._lists) > TEAM_CATALOGS:
+                self._lists.popitem(last=False)
+            return found
+
+
+class TeamCatalogue:
+    """What the pages show to one caller; `base` is the address of the server as the caller wrote it."""
+
+    def __init__(self, services: TeamServices, caller: Caller, lists: SkillLists, base: str) -> None:
         self._services = services
         self._caller = caller
+        self._lists = lists
+        self._base = base
         self._skills: PublishedSkills = services.catalogs.of(caller)
         environment = self._skills.shelf.environment
         self._shown = ShownPaths(environment.cwd, environment.home, None)
@@ -81,12 +168,17 @@ class TeamCatalogue:
     @property
     def title(self) -> str:
         """The name of the tenant."""
-        return "skills" if self._caller.tenant == DEFAULT_TENANT else self._caller.tenant
+        return "Team skills" if self._caller.tenant == DEFAULT_TENANT else self._caller.tenant
 
     @property
     def as_of(self) -> str:
         """Nothing: what is shown is the present state."""
         return ""
+
+    @property
+    def reader(self) -> str:
+        """The person of the token or login."""
+        return self._caller.subject
 
     @property
     def parts(self) -> frozenset[str]:
@@ -99,25 +191,16 @@ class TeamCatalogue:
         return None
 
     @cached_property
-    def _visible(self) -> tuple[CatalogSkill, ...]:
-        return self._skills.visible
+    def _list(self) -> SkillList:
+        return self._lists.of(key_of(self._caller), self._skills.visible, self._shown)
 
-    @cached_property
+    @property
     def _by_slug(self) -> Mapping[str, CatalogSkill]:
-        return dict(zip(slugs_of([skill.name for skill in self._visible]), self._visible, strict=True))
-
-    @cached_property
-    def _slug_of(self) -> Mapping[str, str]:
-        return {skill.path: slug for slug, skill in self._by_slug.items()}
-
-    def _summary(self, slug: str, skill: CatalogSkill) -> SkillSummary:
-        place = "this server" if skill.scope != "remote" else "releases"
-        return SkillSummary(slug, skill.name, self._shown.known(fold(skill.description)), place)
+        return self._list.by_slug
 
     def skills(self) -> Sequence[SkillSummary]:
         """Return the skills that the caller may read, by place and name."""
-        found = [self._summary(slug, skill) for slug, skill in self._by_slug.items()]
-        return sorted(found, key=lambda one: (one.place, one.name))
+        return [*self._list.summary_by_slug.values()]
 
     # Search ---------------------------------------------------------------------------------------
 
@@ -130,15 +213,18 @@ class TeamCatalogue:
         terms = report.terms or frozenset(analyzer().query_terms(report.query))
         hits = []
         for result in report.results:
-            slug = self._slug_of.get(result.skill.path)
+            slug = self._list.slug_by_path.get(result.skill.path)
             if slug is not None:
-                summary = self._summary(slug, result.skill)
+                summary = self._list.summary_by_slug[slug]
                 parts = matched_parts(summary.name, terms), matched_parts(summary.description, terms), ()
                 hits.append(SearchHit(summary, *parts, result.score, tuple(result.why) or (result.reason,)))
-        notes = [*report.notes, *(["no skill clearly fits; these are the closest"] if report.weak and hits else [])]
-        near = () if hits else tuple(near_names(query, self._visible)[:_NEAR])
+        notes = [
+            *map(self._shown.text, report.notes),
+            *(["no skill clearly fits; these are the closest"] if report.weak and hits else []),
+        ]
+        near = () if hits else tuple(near_names(query, self._list.skills)[:_NEAR])
         is_cut = report.truncated and not report.weak
-        return SearchAnswer(query, tuple(hits), is_cut, tuple(notes), near, len(self._visible))
+        return SearchAnswer(query, tuple(hits), is_cut, tuple(notes), near, len(self._list.skills))
 
     # One skill ------------------------------------------------------------------------------------
 
@@ -150,12 +236,14 @@ class TeamCatalogue:
         data = self._read(skill, SKILL_FILE, SKILL_FILE_BYTES) or b""
         text, entries = body(data).decode("utf-8", "replace"), self._files(skill)
         releases = self._releases(skill)
+        notes = ("the database does not answer: its releases are not shown",) if releases is None else ()
         fields = parse(data, whole=True).fields if data else {}
         texts = ((key, value if isinstance(value, str) else as_json(value).strip()) for key, value in fields.items())
+        known, add = self._shown.known, f"skillshelf add {quote(self._base)} --skill {quote(skill.name)}"
         return SkillDetail(
-            self._summary(slug, skill),
+            self._list.summary_by_slug[slug],
             self._shown.known(text),
-            tuple((cut(key, 100), cut(self._shown.known(value), _FIELD_CHARS)) for key, value in texts),
+            tuple((cut(known(key), 100), cut(known(value), _FIELD_CHARS)) for key, value in texts),
             tuple(entries[:WEB_FILES]),
             max(0, len(entries) - WEB_FILES),
             tokens_in(f"{skill.name}: {skill.description}"),
@@ -163,8 +251,9 @@ class TeamCatalogue:
             f"sha256:{sha256(data).hexdigest()}" if data else "",
             skill.tree or "",
             "",
-            f"published by {releases[0].publisher}" if releases else "",
-            commands=(CommandHint(f"skillshelf add SERVER --skill {skill.name}", "install it from this server"),),
+            next((f"published by {one.publisher}" for one in releases or () if one.tree == skill.tree), ""),
+            commands=(CommandHint(add, "install it from this server, with a token of yours"),),
+            notes=notes,
             text_cut=len(text) > WEB_MARKDOWN_CHARS,
         )
 
@@ -202,18 +291,23 @@ class TeamCatalogue:
 
     # Releases -------------------------------------------------------------------------------------
 
-    def _releases(self, skill: CatalogSkill) -> list[Release]:
+    def _releases(self, skill: CatalogSkill) -> list[Release] | None:
+        """Return the releases of a skill, the newest first; None while the database does not answer."""
         if self._services.releases is None:
             return []
         try:
             return self._services.releases.versions(self._caller, skill.name)[1]
         except SkillNotFound:
             return []
+        except DatabaseAway:
+            return None
 
     def versions(self, slug: str) -> Sequence[SkillVersion] | None:
         """Return the releases of a skill."""
         skill = self._by_slug.get(slug)
-        return None if skill is None else [_version(one) for one in self._releases(skill)]
+        if skill is None:
+            return None
+        return [_version(one, current=one.tree == skill.tree) for one in self._releases(skill) or ()]
 
     def difference(self, slug: str, before: str, after: str) -> SkillDiff | None:
         """Compare two releases."""
@@ -227,22 +321,28 @@ class TeamCatalogue:
         except SkillNotFound:
             return None
         found = difference_of(unpacked_artifact(old), unpacked_artifact(new))
-        changed = tuple(DiffLines(one.path, one.state, tuple(one.lines)) for one in found.files)
-        return SkillDiff(_version(first), _version(second), changed, tuple(found.remarks))
+        changed = tuple(DiffLines(one.path, one.state, tuple(map(self._shown.known, one.lines))) for one in found.files)
+        return SkillDiff(_version(first), _version(second), changed, tuple(map(self._shown.text, found.remarks)))
 
     # Problems and use -----------------------------------------------------------------------------
 
     def problems(self) -> Sequence[ProblemGroup]:
-        """Return the alarms of the journals, for those who may read them."""
-        if "journal" not in self.parts:
-            return []
-        with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
-            found = alarms(transaction)
-        entries = tuple(
+        """Return the alarms of the journals, for those who may read them, and descriptions that collide."""
+        collisions = self._list.collisions()
+        return [self._alarms(), collisions] if "journal" in self.parts else [collisions]
+
+    def _alarms(self) -> ProblemGroup:
+        group = ProblemGroup("alarms", "Alarms of journals", (), "No journal was cut, forked or edited.")
+        try:
+            with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
+                found = alarms(transaction)
+        except DatabaseAway:
+            return group._replace(empty="The database does not answer, so they are not known.", is_complete=False)
+        entries = (
             ProblemEntry("error", f"journal {one['stream'][:12]}", f"{one['kind']}: {one['detail']}", where=_day(one))
             for one in found
         )
-        return [ProblemGroup("alarms", "Alarms of journals", entries, "No journal was cut, forked or edited.")]
+        return group._replace(problems=tuple(entries))
 
     def usage(self) -> UsageReport | None:
         """Return the counts of all days."""
@@ -258,7 +358,7 @@ class TeamCatalogue:
         used = _by_skill(skills)
         names = {row["name"] for row in used}
         total, events = sum(sessions.values()), sum(int(row[2]) for row in rows)
-        unused = tuple(skill.name for skill in self._visible if skill.name not in names)
+        unused = tuple(skill.name for skill in self._list.skills if skill.name not in names)
         source = (f"the journals of {plural(len(sessions), 'person')}".replace("persons", "people"),)
         return UsageReport(source, total, events, 0, used, _by_person(people, sessions), never_used=unused)
 
@@ -288,13 +388,13 @@ def _day(row: Mapping[str, Any]) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(row["at_ms"] / 1000))
 
 
-def _version(release: Release) -> SkillVersion:
+def _version(release: Release, *, current: bool = False) -> SkillVersion:
     states = [*release.channels, *(["yanked"] if release.yanked else [])]
     approvals = tuple(("approved by", by) for by, _ in release.approvals)
     label = f"{release.version} ({', '.join(states)})" if states else release.version
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(release.published / 1000))
     details = (("published by", release.publisher), *approvals)
-    return SkillVersion(release.version, label, release.tree, when, "latest" in release.channels, details)
+    return SkillVersion(release.version, label, release.tree, when, current, details)
 
 
 def _session(row: Mapping[str, Any]) -> SessionSummary:
@@ -332,6 +432,11 @@ def _by_person(rows: Sequence[Mapping[str, Any]], sessions: Mapping[str, int]) -
 # Routes -------------------------------------------------------------------------------------------
 
 
+def _away(request: Request, error: Exception) -> Response:
+    text = "The database of this server does not answer, and this page needs it. The skills can still be read."
+    return page_response(message_page("Not now", text, status=503, back=True))
+
+
 def team_pages(services: TeamServices) -> list[TeamRoute]:
     """Return the routes of the pages; a caller sees the catalogue of its token or login."""
 
@@ -339,9 +444,10 @@ def team_pages(services: TeamServices) -> list[TeamRoute]:
         caller = request.scope.get(CALLER)
         if not isinstance(caller, Caller):
             raise HTTPException(401)
-        return TeamCatalogue(services, caller)
+        return TeamCatalogue(services, caller, lists, base_of(request.scope))
 
-    app = Starlette(routes=page_routes(catalogue_of))
+    lists = SkillLists()
+    app = Starlette(routes=page_routes(catalogue_of), exception_handlers={DatabaseAway: _away})
     found = [
         TeamRoute("GET", path, f"{JOURNAL_READ} {ADMIN}" if path.startswith(_JOURNAL_PAGES) else READ, "", app=app)
         for path, _ in PAGES

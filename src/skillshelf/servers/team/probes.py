@@ -1,6 +1,5 @@
 """The routes for operators and browsers: health, readiness, metrics, login, and the metadata of authorization."""
 
-from html import escape
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -17,22 +16,13 @@ from skillshelf.servers.team.routes import (
 )
 from skillshelf.servers.team.tokens import LOGIN_PREFIX, add_login, end_login
 from skillshelf.servers.team.values import SCOPES, DatabaseAway, NotAuthenticated
+from skillshelf.servers.web.pages import HEADERS, login_page
 
-__all__ = ["COOKIE", "METADATA_PATH", "cookie_in", "login_page", "probe_routes"]
+__all__ = ["COOKIE", "METADATA_PATH", "cookie_in", "login_answer", "probe_routes"]
 
 COOKIE: Final = "skillshelf_login"
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 _FORM_BYTES = 16 * 1024
-_HTML = "text/html; charset=utf-8"
-_PAGE_HEADERS = (
-    (
-        "content-security-policy",
-        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    ),
-    ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
-    ("cache-control", "no-store"),
-)
 
 
 def show_health(request: TeamRequest) -> TeamAnswer:
@@ -72,31 +62,21 @@ def show_metadata(request: TeamRequest) -> TeamAnswer:
 # Logins -------------------------------------------------------------------------------------------
 
 
-def login_page(message: str = "", status: int = 200) -> TeamAnswer:
+def login_answer(told: str = "", status: int = 200) -> TeamAnswer:
     """Return the page with the form that takes a token."""
-    told = f'<p role="alert">{escape(message)}</p>' if message else ""
-    text = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Log in - skillshelf</title><link rel="stylesheet" href="/static/page.css"></head>
-<body><main><h1>Log in</h1>{told}
-<form method="post" action="/login">
-<p><label for="token">Token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
-<p><button type="submit">Log in</button></p></form>
-<p>An operator makes a token with <code>skillshelf serve token create</code>.</p></main></body></html>
-"""
-    return TeamAnswer(text.encode(), status, _HTML, _PAGE_HEADERS)
+    page = login_page(told, status=status)
+    return TeamAnswer(page.body, page.status, page.media_type, tuple(HEADERS.items()))
 
 
 def show_login(request: TeamRequest) -> TeamAnswer:
     """Show the form."""
-    return login_page()
+    return login_answer()
 
 
 def log_in(request: TeamRequest) -> TeamAnswer:
     """Take a token, and give the browser a cookie that stands for it."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return login_page("Log in from this page, not from another site.", 403)
+        return login_answer("Log in from this page, not from another site.", 403)
     form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=8)
     token = form.get("token", [""])[0].strip()
     people, metrics = request.services.authenticator, request.services.metrics
@@ -108,9 +88,9 @@ def log_in(request: TeamRequest) -> TeamAnswer:
         cookie, expires = add_login(request.services.database, caller, people.expiry(token))
     except NotAuthenticated:
         metrics.add("skillshelf_logins_total", outcome="refused")
-        return login_page("This token is not valid here, or no longer.", 401)
+        return login_answer("This token is not valid here, or no longer.", 401)
     except DatabaseAway:
-        return login_page("The database does not answer; try again.", 503)
+        return login_answer("The database does not answer; try again.", 503)
     metrics.add("skillshelf_logins_total", outcome="done")
     return _redirect(_set_cookie(request, cookie, max(1, (expires - people.now_ms()) // 1000)))
 
@@ -130,7 +110,7 @@ def _set_cookie(request: TeamRequest, value: str, seconds: int) -> str:
 
 
 def _redirect(cookie: str, where: str = "/") -> TeamAnswer:
-    return TeamAnswer(b"", 303, "text/plain", (("location", where), ("set-cookie", cookie), *_PAGE_HEADERS))
+    return TeamAnswer(b"", 303, "text/plain", (("location", where), ("set-cookie", cookie), *HEADERS.items()))
 
 
 def cookie_in(header: str) -> str | None:

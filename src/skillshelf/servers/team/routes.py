@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.validation import schema_of
+from skillshelf.servers.mcp.http import header_in
 from skillshelf.servers.team.values import SCOPES, Caller, NotAuthenticated
 
 if TYPE_CHECKING:
-    from skillshelf.servers.mcp.http import App
+    from skillshelf.servers.mcp.http import App, Scope
     from skillshelf.servers.team.services import TeamServices
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "TeamAnswer",
     "TeamRequest",
     "TeamRoute",
+    "base_of",
     "json_answer",
     "openapi_document",
 ]
@@ -208,3 +210,9 @@ def _parameter(one: Parameter) -> dict[str, Any]:
         "description": one.summary,
         "schema": {"type": one.kind},
     }
+
+
+def base_of(scope: "Scope") -> str:
+    """Return the address of this server as the client wrote it; a proxy that ends TLS says so in a header."""
+    is_secure = scope["scheme"] == "https" or header_in(scope, "x-forwarded-proto") == "https"
+    return f"{'https' if is_secure else 'http'}://{header_in(scope, 'host') or 'localhost'}"

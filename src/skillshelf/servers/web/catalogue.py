@@ -75,6 +75,8 @@ class SkillSummary(NamedTuple):
     version: str = ""
     labels: tuple[str, ...] = ()
     """Short words about it, such as `changed`, `2 copies` or `approved`."""
+    declared: str = ""
+    """The name in its frontmatter, where that is another one: journals use it."""
 
 
 class TextPart(NamedTuple):
@@ -116,6 +118,11 @@ class FileEntry(NamedTuple):
     path: str
     size: int
     executable: bool = False
+
+    @property
+    def has_address(self) -> bool:
+        """Whether its path can be a part of an address: a line break cannot."""
+        return not {"\n", "\r"} & {*self.path}
 
 
 class FileBytes(NamedTuple):
@@ -198,7 +205,8 @@ class HostSummary(NamedTuple):
 class ProblemEntry(NamedTuple):
     """One problem: its severity, what it is about, the rule and the message, and the command that helps.
 
-    `slug` is empty if it is not about one skill. `where` is a file and line, as far as they are known.
+    `slug` is empty if it is not about one skill. `where` is a file and line, as far as they are known. `other` is the
+    name and the slug of a second skill that it is about; the message ends before that name.
     """
 
     severity: Literal["error", "warning", "info"]
@@ -208,12 +216,13 @@ class ProblemEntry(NamedTuple):
     slug: str = ""
     where: str = ""
     command: str = ""
+    other: tuple[str, str] | None = None
 
 
 class ProblemGroup(NamedTuple):
     """Problems of one kind, such as findings or collisions; `empty` is what to say if there are none.
 
-    `preparing` is set while they are still looked for.
+    `preparing` is set while they are still looked for, and `is_complete` is False if some could not be looked for.
     """
 
     key: str
@@ -222,6 +231,7 @@ class ProblemGroup(NamedTuple):
     empty: str
     hint: CommandHint | None = None
     preparing: Preparation | None = None
+    is_complete: bool = True
 
 
 class UsageReport(NamedTuple):
@@ -321,6 +331,10 @@ class Catalogue(Protocol):
     @property
     def as_of(self) -> str:
         """When the shown state was read, in words; empty if it is always the present one."""
+
+    @property
+    def reader(self) -> str:
+        """Who logged in to look; empty where nobody does."""
 
     @property
     def parts(self) -> frozenset[str]:

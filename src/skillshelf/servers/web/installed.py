@@ -7,6 +7,7 @@ from skillshelf.catalog.locked_catalog import LockState
 from skillshelf.catalog.store import store_of
 from skillshelf.config.settings import Settings, is_trusted
 from skillshelf.core.environment import Environment
+from skillshelf.core.text import plural
 from skillshelf.errors import SkillError
 from skillshelf.install.difference import difference_of
 from skillshelf.install.generation import generation_numbers, read_generation
@@ -55,19 +56,21 @@ class InstalledSkills:
                 if skill is None or skill.source != locked.source or not self._has(skill.tree):
                     continue
                 details = (("ref", skill.ref or ""), ("commit", (skill.commit or "")[:12]))
-                label = f"generation {number}: {generation.label}"
+                is_locked = skill.tree == locked.tree
+                label = f"generation {number}: {generation.label}" + (", locked" if is_locked and state.changed else "")
                 found[skill.tree] = SkillVersion(
                     f"g{number}",
                     self._shown.text(label),
                     skill.tree,
                     generation.at,
-                    skill.tree == locked.tree,
+                    is_locked and not state.changed,
                     tuple(pair for pair in details if pair[1]),
                 )
         listed = sorted(found.values(), key=lambda version: version.when, reverse=True)
         if not listed or state.changed:
-            disk = SkillVersion(_DISK, "on the disk now, changed" if state.changed else "on the disk now", "")
-            listed.insert(0, disk._replace(current=True))
+            label = "on the disk now, changed" if state.changed else "on the disk now"
+            # What was changed is not handed out, so it is not in use.
+            listed.insert(0, SkillVersion(_DISK, label, "", current=not state.changed))
         return listed
 
     def _has(self, tree: str) -> bool:
@@ -83,8 +86,8 @@ class InstalledSkills:
         except SkillError:
             return None
         found = difference_of(*sides)
-        rows = tuple(DiffLines(one.path, one.state, one.lines) for one in found.files)
-        return SkillDiff(before, after, rows, found.remarks)
+        rows = tuple(DiffLines(one.path, one.state, tuple(map(self._shown.known, one.lines))) for one in found.files)
+        return SkillDiff(before, after, rows, tuple(map(self._shown.text, found.remarks)))
 
     def _contents(self, version: SkillVersion, folder: str) -> Mapping[str, bytes]:
         return disk_contents(folder) if version.key == _DISK else store_of(self._environment).read(version.tree)
@@ -94,7 +97,7 @@ class InstalledSkills:
     def outdated(self, slugs: Mapping[str, str]) -> ProblemGroup:
         """Return the skills whose sources on this disk have other files now, and how many were not asked."""
         found: list[ProblemEntry] = []
-        others = 0
+        remote = untrusted = 0
         for scope in self._scopes():
             is_own = scope.kind == "user" or is_trusted(scope.root, self._settings.trusted_folders)
             try:
@@ -102,15 +105,21 @@ class InstalledSkills:
             except SkillError:
                 # The inventory reports a lock that cannot be used.
                 continue
-            entries = [self._outdated(name, skill, scope, slugs) for name, skill in locked.items()] if is_own else []
-            others += len(locked) - sum(one is not _UNASKED for one in entries)
+            if not is_own:
+                # A lock of a stranger could name any folder of this disk.
+                untrusted += len(locked)
+                continue
+            entries = [self._outdated(name, skill, scope, slugs) for name, skill in locked.items()]
+            remote += sum(one is _UNASKED for one in entries)
             found += [one for one in entries if isinstance(one, ProblemEntry)]
         hint = CommandHint("skillshelf outdated", "ask the sources of all installed skills")
-        what = "No source on this disk has newer files."
-        if others:
-            verb = "was" if others == 1 else "were"
-            what = f"{others} of the sources {verb} not asked: a page opens no connection."
-        return ProblemGroup("outdated", "Outdated", tuple(found), what, hint)
+        reasons = [
+            f"{plural(count, 'source')} not asked, since {why}"
+            for count, why in ((untrusted, "this project is not trusted"), (remote, "a page opens no connection"))
+            if count
+        ]
+        what = f"{'; '.join(reasons)}." if reasons else "No source on this disk has newer files."
+        return ProblemGroup("outdated", "Outdated", tuple(found), what, hint, is_complete=not reasons)
 
     def _outdated(
         self, name: str, skill: LockedSkill, scope: InstallScope, slugs: Mapping[str, str]

@@ -116,17 +116,22 @@ class JournalReader:
             usage.sessions,
             usage.events,
             usage.broken,
-            usage.skills,
-            usage.users,
+            self._without_paths(usage.skills),
+            self._without_paths(usage.users),
             usage.weeks,
-            usage.searches,
-            [self._without_paths(row) for row in usage.denials],
-            tuple(row["name"] for row in usage.never_used),
+            self._without_paths(usage.searches),
+            self._without_paths(usage.denials),
+            tuple(self._shown.text(row["name"]) for row in usage.never_used),
         )
         return Journals(report, tuple(sessions.listed(self._shown)), sessions.places())
 
-    def _without_paths(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: self._shown.text(value) if isinstance(value, str) else value for key, value in row.items()}
+    def _without_paths(self, value: Any) -> Any:
+        """Return rows of texts, numbers and further rows without a path in any text."""
+        if isinstance(value, str):
+            return self._shown.text(value)
+        if isinstance(value, Mapping):
+            return {key: self._without_paths(inner) for key, inner in value.items()}
+        return [self._without_paths(inner) for inner in value] if isinstance(value, list | tuple) else value
 
     def story(self, journals: Journals, key: str) -> SessionStory | None:
         """Return the events of one session; None if the journal is gone or has no such session."""
@@ -160,9 +165,9 @@ class JournalReader:
         if kind == "tool_started":
             title, words = _call(record, title, words)
         elif kind == "permission_decided" and record.get("verdict") == "allow":
-            title, tone = "Allowed", "quiet"
+            title, tone, words = "Allowed", "quiet", words.removeprefix("allow: ")
         elif record.get("verdict") == "deny":
-            title, tone = "Denied", "bad"
+            title, tone, words = "Denied", "bad", words.removeprefix("deny: ")
         elif kind == "tool_ended":
             title, tone = ("Answered", "quiet") if record.get("exit_code") in (0, None) else ("Ended badly", "bad")
         if line.problem is not None:
@@ -251,7 +256,7 @@ class _SessionList:
                 event_time(one.last_ms)[:19] if one.ended else "",
                 shown.text(one.who) or os.path.basename(one.path),
                 one.events,
-                tuple(one.skills),
+                tuple(map(shown.text, one.skills)),
                 one.denied,
                 one.failed,
                 "some of its lines were changed or damaged" if one.broken else "",

@@ -73,6 +73,8 @@ __all__ = ["LocalCatalogue", "LocalOptions", "matched_parts"]
 _RESULTS = 20
 _FIELD_CHARS = 2_000
 _NEAR = 3
+_SECURITY = "security-"
+"""How the rules begin whose findings come before others of the same severity."""
 
 
 class LocalOptions(NamedTuple):
@@ -89,6 +91,8 @@ class LocalOptions(NamedTuple):
     journals: tuple[str, ...] = ()
     waits: bool = False
     all_hosts: bool = False
+    hidden_home: str | None = None
+    """The home folder that texts must not name, where the environment has none."""
 
 
 class LocalCatalogue:
@@ -103,7 +107,9 @@ class LocalCatalogue:
         self._failure = ""
         self._lock = threading.RLock()
         self._worker: threading.Thread | None = None
-        self._journals = JournalReader(options.journals, _shown_paths(options.environment, None))
+        self._wanted = threading.Event()
+        self._is_reading = False
+        self._journals = JournalReader(options.journals, _shown_paths(options, None))
         if options.waits:
             self._read()
         else:
@@ -112,11 +118,24 @@ class LocalCatalogue:
     # Reading --------------------------------------------------------------------------------------
 
     def _start(self) -> None:
+        """Have the disk read by a thread that stays: what each new one allocates would not be given back."""
         with self._lock:
-            if self._worker is not None and self._worker.is_alive():
+            if self._is_reading:
                 return
-            self._worker = threading.Thread(target=self._read, name="skillshelf-pages", daemon=True)
-            self._worker.start()
+            self._is_reading = True
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._read_when_wanted, name="skillshelf-pages", daemon=True)
+                self._worker.start()
+        self._wanted.set()
+
+    def _read_when_wanted(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            try:
+                self._read()
+            finally:
+                self._is_reading = False
 
     def _read(self) -> None:
         """Read the disk; what has not changed keeps the state with everything that was learned from it."""
@@ -131,10 +150,14 @@ class LocalCatalogue:
             return
         with self._lock:
             before = self._state
-        if before is None or not before.shows(found):
+        if before is not None and before.shows(found):
+            found.survey.forget_states()
+        else:
             state = _State(options, found)
             with self._lock:
                 self._state = state
+            if before is not None:
+                before.forget()
         with self._lock:
             self.journals = journals
             self._read_at, self._failure = self._now(), ""
@@ -160,12 +183,20 @@ class LocalCatalogue:
         """The name of the repository or working directory."""
         state = self._state
         top = (state.found.repository if state is not None else None) or self._options.environment.cwd
+        if self._shown.path(top) == "~" or top == self._options.environment.home:
+            # The name of a home folder is that of an account.
+            return "home folder"
         return os.path.basename(top) or "skills"
 
     @property
     def as_of(self) -> str:
         """The time of the last look at the disk; empty for a static site."""
         return self._clock
+
+    @property
+    def reader(self) -> str:
+        """Nobody: whoever started the command looks."""
+        return ""
 
     @property
     def parts(self) -> frozenset[str]:
@@ -180,16 +211,14 @@ class LocalCatalogue:
         with self._lock:
             if self._state is not None:
                 return None
-            worker = self._worker
         if self._failure:
-            if worker is not None and not worker.is_alive():
-                self._start()
+            self._start()
             return Preparation(f"The skills cannot be read: {self._shown.text(self._failure)}")
         return Preparation("Reading the skills of this machine")
 
     @cached_property
     def _shown(self) -> ShownPaths:
-        return _shown_paths(self._options.environment, None)
+        return _shown_paths(self._options, None)
 
     def skills(self) -> Sequence[SkillSummary]:
         """Return all skills, by place and name."""
@@ -260,8 +289,9 @@ class LocalCatalogue:
     journals: Journals = Journals(None, (), {})
 
 
-def _shown_paths(environment: Environment, repository: str | None) -> ShownPaths:
-    return ShownPaths(environment.cwd, environment.home, repository)
+def _shown_paths(options: LocalOptions, repository: str | None) -> ShownPaths:
+    environment = options.environment
+    return ShownPaths(environment.cwd, environment.home or options.hidden_home, repository)
 
 
 # One state of the disk ----------------------------------------------------------------------------
@@ -273,7 +303,7 @@ class _State:
     def __init__(self, options: LocalOptions, found: Inventory) -> None:
         self._options = options
         self.found = found
-        self._shown = _shown_paths(options.environment, found.repository)
+        self._shown = _shown_paths(options, found.repository)
         order = {place.path: number for number, place in enumerate(found.places)}
         self._ordered = sorted(
             found.skills, key=lambda skill: (order.get(found.place_of(skill.path), len(order)), skill.name, skill.path)
@@ -287,6 +317,7 @@ class _State:
         self.installed = InstalledSkills(options.environment, options.settings, self._shown)
         catalog = catalog_of(found, options.profile, options.settings)
         self._descriptions = {skill.real_path: skill.description for skill in catalog.skills}
+        self._declared = {skill.real_path: skill.name for skill in catalog.skills}
         place = (options.environment, options.profile, options.settings, "ask")
         self._shelf = Shelf(*place, use_cache=options.cache is not None, catalog=catalog)  # type: ignore[arg-type]
         self._ready = threading.Event()
@@ -307,6 +338,13 @@ class _State:
             found.names,
             found.hosts,
         )
+
+    def forget(self) -> None:
+        """Drop what would keep this state in memory; a page that still shows it finds it out again."""
+        with self.lock:
+            self.found.survey.forget_states()
+            if "_survey" in self.__dict__:
+                self._survey.forget_states()
 
     def prepare(self) -> None:
         """Make what pages show that takes long: the index of the search, then collisions and what is outdated."""
@@ -345,6 +383,7 @@ class _State:
             len(skill.problems) - errors,
             str(lock["version"] or ""),
             tuple(labels),
+            declared if (declared := self._declared.get(real, "")) != skill.name else "",
         )
 
     @cached_property
@@ -445,7 +484,8 @@ class _State:
     def _fields(self, data: bytes) -> tuple[tuple[str, str], ...]:
         fields = parse(data, whole=True).fields if data else {}
         texts = ((key, value if isinstance(value, str) else as_json(value).strip()) for key, value in fields.items())
-        return tuple((cut(key, 100), cut(self._shown.known(text), _FIELD_CHARS)) for key, text in texts)
+        known = self._shown.known
+        return tuple((cut(known(key), 100), cut(known(text), _FIELD_CHARS)) for key, text in texts)
 
     def _files(self, skill: InventorySkill, notes: list[str]) -> tuple[tuple[FileEntry, ...], int]:
         """Return the first files of a skill, and the number of the others."""
@@ -616,7 +656,7 @@ class _State:
     def _findings(self) -> list[ProblemEntry]:
         found = [self._problem("", problem) for problem in self.found.problems]
         found += [self._problem(slug, one) for slug, skill in self._by_slug.items() for one in skill.problems]
-        return sorted(found, key=lambda one: one.severity)
+        return sorted(found, key=lambda one: (one.severity, not one.rule.startswith(_SECURITY)))
 
     def problems(self) -> list[ProblemGroup]:
         """Return all kinds of problems."""
@@ -680,9 +720,11 @@ class _State:
             slug = self._slug_by_real.get(one.real_path, "")
             # A skill of the same name is its copy for another agent.
             if one.name != other.name:
-                message = f"says nearly the same as {other.name}, so either may be taken for the other"
+                message = "says nearly the same as"
                 command = f"skillshelf eval {self._word(one.name)} {self._word(other.name)}"
-                found.append(ProblemEntry("warning", one.name, message, "description-collision", slug, "", command))
+                both = other.name, self._slug_by_real.get(other.real_path, "")
+                rule = "description-collision"
+                found.append(ProblemEntry("warning", one.name, message, rule, slug, "", command, both))
         hint = CommandHint("skillshelf eval", "which skill wins each request")
         return ProblemGroup("collisions", "Similar descriptions", tuple(found), "No two descriptions collide.", hint)
 

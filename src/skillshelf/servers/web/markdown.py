@@ -15,13 +15,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from skillshelf.core.limits import WEB_MARKDOWN_CHARS
+from skillshelf.core.limits import WEB_MARKDOWN_CHARS, WEB_TABLE_COLUMNS
 from skillshelf.core.text import visible
 
 __all__ = ["render_markdown", "shown_lines"]
 
 _TAGS = {
-    *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a", "span", "div"),
+    *("p", "br", "wbr", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a", "span", "div"),
     *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
 _ATTRIBUTES = {
@@ -47,26 +47,54 @@ def shown_lines(text: str) -> str:
     return "\n".join("\t".join(visible(part) for part in line.split("\t")) for line in lines)
 
 
-@lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+@lru_cache(maxsize=2)
+def _parser(*, tables: bool) -> MarkdownIt:
+    rules = ["table", "strikethrough"] if tables else ["strikethrough"]
+    return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(rules)
+
+
+_UNDERLINE = re.compile(r"^[ \t>]*[|:\- \t]*\|[|:\- \t]*$", re.MULTILINE)
+"""The line below the head of a table."""
+
+
+def _has_wide_table(text: str) -> bool:
+    """Return whether a table has more than `WEB_TABLE_COLUMNS`: each of its rows costs as much, also an empty one."""
+    return any(line.count("|") > WEB_TABLE_COLUMNS + 1 for line in _UNDERLINE.findall(text))
 
 
 def render_markdown(text: str, to_file: ToFile) -> Markup:
-    """Return the HTML of a Markdown text, cut after `WEB_MARKDOWN_CHARS`; the caller says that it was cut."""
-    tokens = _parser().parse(shown_lines(text[:WEB_MARKDOWN_CHARS]))
+    """Return the HTML of a Markdown text, cut after `WEB_MARKDOWN_CHARS`; the caller says that it was cut.
+
+    A text with a very wide table keeps its tables as text.
+    """
+    text = shown_lines(text[:WEB_MARKDOWN_CHARS])
+    parser = _parser(tables=not _has_wide_table(text))
+    tokens = parser.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + _HEADING_SHIFT)}"
         if token.children is not None:
             token.children = _without_addresses(token.children, to_file)
-    html = _parser().renderer.render(tokens, _parser().options, {})
+    html = _with_breaks(parser.renderer.render(tokens, parser.options, {}))
     html = re.sub("<pre>", '<pre tabindex="0">', html)
     html = html.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>')
     html = html.replace("</table>", "</table></div>")
     cleaned = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=set(), link_rel=None)
     # The sanitiser is what makes this safe.
     return Markup(cleaned)
+
+
+_LONG_WORD = re.compile(r"[^\s<>&]{100}(?=[^\s<>&]{100})")
+
+
+def _with_breaks(html: str) -> str:
+    """Return HTML in which a line may end within a very long word: a browser takes seconds to find that out itself."""
+    if _LONG_WORD.search(html) is None:
+        return html
+    parts = re.split(r"(<[^>]*>)", html)
+    # Every second part is a tag, whose attributes stay as they are.
+    parts[::2] = [_LONG_WORD.sub(r"\g<0><wbr>", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _without_addresses(children: Sequence[Token], to_file: ToFile) -> list[Token]:

@@ -4,6 +4,7 @@ Nothing here changes anything, and no page needs a script: `static/page.js` only
 and filters lists. The same functions make the files of a static site.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ from skillshelf.core.limits import WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
 from skillshelf.servers.web.assets import asset, template_source
-from skillshelf.servers.web.catalogue import Catalogue, SkillSummary
+from skillshelf.servers.web.catalogue import Catalogue, ProblemEntry, ProblemGroup, SkillSummary
 from skillshelf.servers.web.markdown import render_markdown, shown_lines
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Link",
     "PageAnswer",
     "PageRequest",
+    "login_page",
     "message_page",
     "page_response",
     "page_routes",
@@ -42,12 +44,13 @@ CONTENT_POLICY = (
 HEADERS: Mapping[str, str] = {
     "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    # Without a referrer a browser sends the Origin `null` with a form, which no server can tell from a foreign page.
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""The headers of every answer: nothing is loaded from elsewhere, framed, guessed or kept."""
+"""The headers of every answer: nothing is loaded from elsewhere, framed, guessed, kept or told to other sites."""
 
 HTML = "text/html; charset=utf-8"
 PLAIN = "text/plain; charset=utf-8"
@@ -112,8 +115,13 @@ def _templates() -> jinja2.Environment:
         auto_reload=False,
     )
     environment.filters.update(number=lambda value: "–" if value is None else f"{value:,}", lines=_lines)
-    environment.globals.update(plural=plural)
+    environment.globals.update(plural=_plural)
     return environment
+
+
+def _plural(count: int, noun: str) -> str:
+    """Return a count, with its thousands apart, and its noun."""
+    return f"{count:,}{plural(count, noun).removeprefix(str(count))}"
 
 
 def _lines(text: str) -> Markup:
@@ -134,6 +142,7 @@ def _html(template: str, request: PageRequest, *, status: int = 200, **values: A
             live=request.live,
             title=catalogue.title,
             as_of=catalogue.as_of,
+            reader=catalogue.reader,
             has=catalogue.parts,
             query=request.query.get("q", ""),
             **values,
@@ -142,9 +151,21 @@ def _html(template: str, request: PageRequest, *, status: int = 200, **values: A
     return PageAnswer(text.encode("utf-8", "backslashreplace"), status)
 
 
-def message_page(title: str, text: str, *, status: int, command: str = "", base: str = "") -> PageAnswer:
-    """Return a page that only says something, without a catalogue: nobody may look yet, or there is none."""
-    body = _templates().get_template("message.html").render(heading=title, text=text, command=command, base=base)
+def message_page(
+    title: str, text: str, *, status: int, command: str = "", base: str = "", back: bool = False
+) -> PageAnswer:
+    """Return a page that only says something, without a catalogue: nobody may look yet, or there is none.
+
+    `back` adds a link to the overview.
+    """
+    template = _templates().get_template("message.html")
+    body = template.render(heading=title, text=text, command=command, base=base, back=back)
+    return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
+
+
+def login_page(told: str = "", *, status: int = 200) -> PageAnswer:
+    """Return the page with the form that takes a token, and what to tell whoever sees it."""
+    body = _templates().get_template("login.html").render(told=told, base="")
     return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
 
 
@@ -187,8 +208,18 @@ def _home(request: PageRequest) -> PageAnswer:
     catalogue = request.catalogue
     skills = catalogue.skills()
     groups = catalogue.problems()
-    unseen = [skill for skill in skills if skill.hosts and not any(seen is not False for seen in skill.hosts.values())]
-    return _html("home.html", request, skills=skills, groups=groups, places=_by_place(skills), unseen=unseen)
+    urgent = _most_urgent(groups)
+    return _html("home.html", request, skills=skills, groups=groups, places=_by_place(skills), urgent=urgent)
+
+
+_URGENT_SHOWN = 5
+
+
+def _most_urgent(groups: Sequence[ProblemGroup]) -> list[ProblemEntry]:
+    """Return the first errors, one of each rule before a second one of any."""
+    errors = [one for group in groups for one in group.problems if one.severity == "error"]
+    first = {one.rule or one: one for one in reversed(errors)}
+    return sorted(errors, key=lambda one: first[one.rule or one] is not one)[:_URGENT_SHOWN]
 
 
 def _skills(request: PageRequest) -> PageAnswer:
@@ -211,7 +242,7 @@ def _skill(request: PageRequest) -> PageAnswer:
     detail = request.catalogue.skill(slug)
     if detail is None:
         return _missing(request, "skill")
-    known = {entry.path for entry in detail.files}
+    known = {entry.path for entry in detail.files if entry.has_address}
 
     def to_file(path: str) -> str | None:
         return request.link(f"/skills/{slug}/files/{path}", {}) if path in known else None
@@ -222,17 +253,20 @@ def _skill(request: PageRequest) -> PageAnswer:
         skill=detail,
         body=render_markdown(detail.text, to_file),
         versions=request.catalogue.versions(slug) or (),
-        use=_use_of(request, detail.summary.name),
+        use=_use_of(request, detail.summary),
     )
 
 
-def _use_of(request: PageRequest, name: str) -> Mapping[str, Any] | None:
+def _use_of(request: PageRequest, skill: SkillSummary) -> Mapping[str, Any] | None:
     found = request.catalogue.usage() if "usage" in request.catalogue.parts else None
-    return next((row for row in found.skills if row["name"] == name), None) if found is not None else None
+    names = (skill.declared or skill.name, skill.name)
+    return next((row for row in found.skills if row["name"] in names), None) if found is not None else None
 
 
 def _why(request: PageRequest) -> PageAnswer:
     slug = request.parts["slug"]
+    if "hosts" not in request.catalogue.parts:
+        return _missing(request, "page")
     detail, candidates = request.catalogue.skill(slug), request.catalogue.why(slug)
     if detail is None or candidates is None:
         return _missing(request, "skill")
@@ -295,8 +329,18 @@ def _problems(request: PageRequest) -> PageAnswer:
     wanted = request.query.get("kind", "")
     chosen = next((group for group in groups if group.key == wanted), None)
     if chosen is not None:
-        return _html("problem_list.html", request, group=chosen, page=_page_of(chosen.problems, request))
+        return _problem_list(request, chosen)
     return _html("problems.html", request, groups=groups, most=_PROBLEMS_SHOWN)
+
+
+def _problem_list(request: PageRequest, group: ProblemGroup) -> PageAnswer:
+    """Show the problems of one kind, and if they are of several rules, those of one rule."""
+    rules = Counter(one.rule for one in group.problems if one.rule)
+    rule = request.query.get("rule", "")
+    shown = [one for one in group.problems if one.rule == rule] if rule in rules else group.problems
+    page, rule = _page_of(shown, request), rule if rule in rules else ""
+    answer = _html("problem_list.html", request, group=group, rules=rules.most_common(), rule=rule, page=page)
+    return answer._replace(headers=(("refresh", "2"),)) if group.preparing is not None else answer
 
 
 _PROBLEMS_SHOWN = 25
@@ -304,7 +348,9 @@ _PROBLEMS_SHOWN = 25
 
 
 def _usage(request: PageRequest) -> PageAnswer:
-    skills = {skill.name: skill.slug for skill in reversed(request.catalogue.skills())}
+    listed = request.catalogue.skills()
+    skills = {skill.declared: skill.slug for skill in reversed(listed) if skill.declared}
+    skills |= {skill.name: skill.slug for skill in reversed(listed)}
     return _html("usage.html", request, usage=request.catalogue.usage(), slugs=skills, most=WEB_ROWS)
 
 

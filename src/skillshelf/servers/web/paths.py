@@ -10,6 +10,7 @@ __all__ = ["ShownPaths"]
 
 _HOMES = re.compile(r"(?<![\w.~…/@-])/(?:(?:home|Users)/[^\s/\"'`()<>|;,:]+|root)(?![\w.-])")
 _ABSOLUTE = re.compile(r"(?<![\w.~…/@-])/(?:[^\s/\"'`()<>|;,:]+/)+([^\s\"'`()<>|;,:/]*)/?")
+_ACCOUNT = re.compile(r"(?<=://)[^\s/@]+@")
 _FILE_ADDRESS = re.compile(r"\bfile://(?:[^\s/]*)/(?:[^\s]*/)?([^\s/]*)")
 
 
@@ -54,9 +55,13 @@ class ShownPaths:
         return self._known.sub(short, text)
 
     def text(self, text: str) -> str:
-        """Return a message without absolute paths: of those that are not below a known folder only the end stays."""
+        """Return a message without absolute paths: of those that are not below a known folder only the end stays.
+
+        An address loses the account that is named in it.
+        """
         if "/" not in text:
             return text
+        text = _ACCOUNT.sub("", text)
         text = _FILE_ADDRESS.sub(lambda found: f"file://…/{found[1]}", self.known(text))
         text = _HOMES.sub("~", text)
         return _ABSOLUTE.sub(lambda found: f"…/{found[1]}", text)

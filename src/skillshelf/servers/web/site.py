@@ -178,6 +178,11 @@ def _name(target: _SitePage) -> tuple[str, str]:
     if len(parts) > 2 and parts[0] == "skills" and parts[2] in ("raw", "files"):
         # Whatever it is called, a web server gives it as plain text.
         rest = [slug_of(part) for part in parts[3:]] or ["SKILL.md"]
-        return "/".join(["skills", parts[1], "files", *rest]), ".txt"
+        return "/".join(["skills", *map(_folder, [parts[1], "files", *rest[:-1]]), rest[-1]]), ".txt"
     parts += ["_".join(f"{key}-{slug_of(value)}" for key, value in target.query)] if target.query else []
-    return "/".join([*parts, "index"]), ".html"
+    return "/".join([*map(_folder, parts), "index"]), ".html"
+
+
+def _folder(part: str) -> str:
+    """Return the name of a folder, which no file of the site has: `skills/index.html` may be a page or a skill."""
+    return f"{part}~" if part.lower().endswith((".html", ".txt")) else part

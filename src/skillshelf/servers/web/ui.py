@@ -125,7 +125,7 @@ def ui_app(catalogue: Catalogue, access: OneTimeAccess, port: int) -> _App:
     """Return the application: all pages of a catalogue behind the checks."""
 
     def not_found(request: Any, error: Exception) -> Response:
-        return page_response(message_page("There is no such page", "It may have been removed.", status=404))
+        return page_response(message_page("There is no such page", "It may have been removed.", status=404, back=True))
 
     app = Starlette(routes=list(page_routes(lambda request: catalogue)), exception_handlers={404: not_found})
     app.router.redirect_slashes = False
