@@ -23,7 +23,7 @@ from support.published_servers import (
 from skillshelf.core.environment import make_environment
 from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import open_database
-from skillshelf.servers.team.releases import Releases
+from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import Caller
 
