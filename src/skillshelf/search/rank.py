@@ -458,14 +458,20 @@ class IndexSnapshot:
         return any(layer.terms_with_prefix("terms", f"{term}/") for layer in self._layers)
 
     def query(
-        self, weights: Mapping[str, float], segments: Sequence[Mapping[str, float]] = ()
+        self, weights: Mapping[str, float], segments: Sequence[Mapping[str, float]] = (), share: float = 0.0
     ) -> "tantivy.Query | None":
         """Return a search for weighted terms, for `best`; None if no skill has any of them.
 
-        Of the weighted terms of each segment, if there are any, the best sum is added.
+        Of the weighted terms of each segment, if there are any, the best sum is added. With a `share`, all segments
+        together are the whole: that share of their sums counts in place of the weighted terms.
         """
         from tantivy import Query
 
+        if share:
+            # The library adds a part of the other sums to the best one; it reads each list of skills once.
+            scaled = [{term: weight / (1 - share) for term, weight in segment.items()} for segment in segments]
+            sums = [Query.boolean_query(clauses) for clauses in map(self._clauses, scaled) if clauses]
+            return Query.disjunction_max_query(sums, share) if sums else None
         clauses = self._clauses(weights)
         if not clauses:
             return None

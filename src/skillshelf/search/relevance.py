@@ -168,10 +168,14 @@ _USUAL_WEIGHT = 30.0
 
 
 class WeightedQuery(NamedTuple):
-    """The terms of a query with their weights, and those of each of its segments if it was divided."""
+    """The terms of a query with their weights, and those of each of its segments if it was divided.
+
+    With a `share`, the segments together have all terms, and that share of their scores is the score of the whole.
+    """
 
     terms: Mapping[str, float]
     segments: Sequence[Mapping[str, float]] = ()
+    share: float = 0.0
 
 
 def weighted_query(
@@ -226,7 +230,7 @@ def _undivided(whole: Mapping[str, float], english: Mapping[str, float]) -> Weig
     own = {term: weight * _HIRAGANA ** sum(map(_is_hiragana, term)) for term, weight in first.items()}
     parts = (own, _for_unspaced(own, english))
     scaled = [{term: weight * (1 - _WHOLE) for term, weight in part.items()} for part in parts]
-    return WeightedQuery({term: weight * _WHOLE for term, weight in {**english, **own}.items()}, scaled)
+    return WeightedQuery({term: weight * _WHOLE for term, weight in {**english, **own}.items()}, scaled, _WHOLE)
 
 
 def _divided(whole: Mapping[str, float], parts: Sequence[tuple[Kind, Mapping[str, float]]]) -> WeightedQuery:
@@ -371,7 +375,7 @@ def _by_words(
 ) -> tuple[_Scores, bool]:
     """Return at least so many of the skills that match best, if there are, and whether these are all that match."""
     most = _FIRST_RESULTS if needed < len(skills) else len(skills)
-    search = index.query(query.terms, query.segments)
+    search = index.query(query.terms, query.segments, query.share)
     while True:
         rough = index.best(search, most)
         found = [(score, n) for score, n in _covered(index, skills, rough, query) if keep is None or keep(n)]
