@@ -228,7 +228,7 @@ class PackedSkills(_LazyRows[CatalogSkill]):
 
     def replaced(self, others: Mapping[int, CatalogSkill]) -> "PackedSkills":
         """Return the same skills with others at some positions; names and paths stay."""
-        from hashlib import blake2b
+        from skillshelf.core.blake2 import blake2b
 
         def again() -> Sequence[CatalogSkill]:
             return [others.get(at, skill) for at, skill in enumerate(self._scan())]
@@ -453,7 +453,7 @@ def pack_tables(
         "entries": b"".join(tables.entries),
         "listed": marshal.dumps({path: list(entries) for path, entries in listed.items()}),
     }
-    from hashlib import blake2b
+    from skillshelf.core.blake2 import blake2b
 
     mark = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16)
     for data in sections.values():

@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
 from skillshelf.config.profile import TermKind
 from skillshelf.core import files
+from skillshelf.core.blake2 import blake2b
 from skillshelf.core.console import Progress
 from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder, replace_file, write_new
 from skillshelf.core.limits import BLOB_BYTES, INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES

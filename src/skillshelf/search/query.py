@@ -5,13 +5,13 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
 from skillshelf.catalog.packed import SkillTable
 from skillshelf.config.profile import PrefixMatch, Ranking, TermKind
+from skillshelf.core.blake2 import blake2b
 from skillshelf.core.limits import COPIES_BYTES, COPIES_COMPARED, QUERY_CHARS, SKILL_FILE_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple

@@ -55,6 +55,7 @@ _UNSPACED = lazy_pattern(
     "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003134f]+)"
 )
+_FIRST_UNSPACED = "\u3005"
 # Every ASCII character other than letters and digits ends a chunk; other characters are split chunk by chunk.
 _BLANKS = bytes(point if point > 0x7F or chr(point).isalnum() else 0x20 for point in range(256))
 
@@ -223,8 +224,8 @@ class Analyzer(dict[str, str]):
             if match[0].isascii():
                 yield Word(at, match.end(), tuple(self[match[0]].split()))
                 continue
-            for part in _UNSPACED.split(match[0]):
-                if _UNSPACED.match(part):
+            for number, part in enumerate(_by_script(match[0])):
+                if number % 2:
                     yield from (Word(at + n, at + n + 2, (part[n : n + 2],)) for n in range(len(part) - 1))
                 elif part:
                     yield Word(at, at + len(part), tuple(self[part].split()))
@@ -233,7 +234,7 @@ class Analyzer(dict[str, str]):
     def _analyze(self, chunk: str) -> list[str]:
         terms: list[str] = []
         for word in self._words(chunk):
-            parts = _UNSPACED.split(word)
+            parts = _by_script(word)
             for run in parts[1::2]:
                 terms += map(str.__add__, run, run[1:])
                 # The last is a single character: a query for one finds it at any position.
@@ -281,6 +282,11 @@ def _is_joinable(word: str) -> bool:
     return _is_plain(word) and word.lower() not in STOP_WORDS
 
 
+def _by_script(word: str) -> list[str]:
+    """Return the parts of a word in turn: other scripts, unspaced ones, and so on."""
+    return _UNSPACED.split(word) if max(word) >= _FIRST_UNSPACED else [word]
+
+
 def unspaced_runs(text: str) -> list[str]:
     """Return the runs of Chinese characters, kana and hangul in a text."""
     return _UNSPACED.findall(text)
@@ -288,7 +294,7 @@ def unspaced_runs(text: str) -> list[str]:
 
 def is_single(term: str) -> bool:
     """Return whether a term is one character of an unspaced script."""
-    return len(term) == 1 and bool(_UNSPACED.match(term))
+    return len(term) == 1 and term >= _FIRST_UNSPACED and bool(_UNSPACED.match(term))
 
 
 def is_mostly_unspaced(text: str) -> bool:
