@@ -336,6 +336,7 @@ class Shelf:
                 scopes=self.scopes,
                 ranking=self.profile.ranking,
                 open_index=partial(self._open_index, catalog),
+                terms=self.profile.search_terms,
                 prefix=self.profile.search_prefix,
                 copies=self.profile.search_copies,
                 weak=self.profile.search_weak,
@@ -345,9 +346,11 @@ class Shelf:
 
     def _open_index(self, catalog: Catalog) -> "IndexSnapshot":
         from skillshelf.search.index import ScanStamps, folder_for, open_index
+        from skillshelf.search.rank import WEIGHTS
 
         roots = [root.path for root in catalog.roots]
-        folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
+        terms = self.profile.search_terms
+        folder = folder_for(self.cache, roots, self.profile.name, terms) if self.cache else None
         # Read once: another thread may scan meanwhile.
         last = self._scanner.last if self._scanner else None
         marked = self._last_locked
@@ -355,7 +358,14 @@ class Shelf:
         is_known = last is not None and last.catalog is scanned
         look = ScanStamps(last.at_ns, last.entries, last.generation) if last and is_known else None
         try:
-            return open_index(catalog.skills, folder, scan=look, stream=self.progress, report=self._indexed)
+            return open_index(
+                catalog.skills,
+                folder,
+                scan=look,
+                stream=self.progress,
+                report=self._indexed,
+                weights=WEIGHTS._replace(terms=terms),
+            )
         finally:
             self.indexing = None
 

@@ -21,7 +21,7 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf.catalog import packed_file as packed_files
-from skillshelf.catalog.packed import PackedSkills
+from skillshelf.catalog.packed import PackedSkills, SkillTable
 from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM
 
@@ -87,6 +87,18 @@ def test_a_question_about_one_skill_makes_one(machine: Machine, ask: Callable[[s
     with made_skills() as made:
         assert ask(machine.shelf()) == "s007"
     assert len(set(made)) == 1
+
+
+def test_a_table_answers_the_hundredth_question_as_the_first() -> None:
+    names, paths = ["git", "git-hooks", "github", "git", "x", ""], ["/a/git", "/a", "/a/git-hooks", "/b", "/b/x", "/c"]
+    table = SkillTable({"names": "\n".join(["", *names, ""]).encode(), "paths": "\0".join(["", *paths, ""]).encode()})
+    asked = ["git", "gith", "g", "", "git\ngit-hooks", "z", "github-actions", "/a", "/a/git", "/b\0/b/x", "/nowhere"]
+
+    answers = [[(table.named(one), table.begun(one), table.at_path(one)) for one in asked] for _ in range(20)]
+
+    assert answers == [answers[0]] * 20
+    assert answers[0][0] == ([0, 3], [0, 1, 2, 3], [])
+    assert answers[0][7] == ([], [], [1])
 
 
 def test_a_table_of_all_skills_makes_none(machine: Machine) -> None:

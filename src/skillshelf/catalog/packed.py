@@ -7,7 +7,8 @@ an object is made only of a skill that somebody asks for. A file that is damaged
 import marshal
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from functools import cached_property
+from itertools import accumulate, islice, pairwise, takewhile
 from typing import Any, Literal, TypeVar, overload
 from zlib import crc32
 
@@ -105,15 +106,20 @@ class _LazyRows(Sequence[T]):
         return tuple, (tuple(self),)
 
 
+_ASKED_OFTEN = 16
+"""Look-ups in a table after which dictionaries of it pay; a command makes a few, a server one for each request."""
+
+
 class SkillTable:
     """The folded names and the paths of skills as two texts, in which a name or path is found without a loop.
 
-    A name has no line break, and a path no NUL.
+    A name has no line break, and a path no NUL. After some look-ups, dictionaries are made of both.
     """
 
     def __init__(self, texts: Mapping[str, bytes]) -> None:
         self._encoded = texts
         self._decoded: dict[str, str] = {}
+        self._asked = 0
 
     @classmethod
     def of(cls, skills: Sequence[CatalogSkill]) -> "SkillTable":
@@ -130,15 +136,50 @@ class SkillTable:
 
     def named(self, name: str) -> list[int]:
         """Return the positions of the skills whose folded name is this one."""
+        if self._is_asked_often():
+            return self._by_name.get(name, [])
         return _positions(self.text("names"), "\n", f"\n{name}\n")
 
     def begun(self, start: str) -> list[int]:
         """Return the positions of the skills whose folded name begins so."""
-        return _positions(self.text("names"), "\n", f"\n{start}") if start else []
+        if not start:
+            return []
+        if not self._is_asked_often():
+            return _positions(self.text("names"), "\n", f"\n{start}")
+        from bisect import bisect_left
+
+        first = bisect_left(self._sorted_names, start)
+        names = takewhile(lambda name: name.startswith(start), islice(self._sorted_names, first, None))
+        return sorted(position for name in names for position in self._by_name[name])
 
     def at_path(self, path: str) -> list[int]:
         """Return the positions of the skills that were found at a path."""
+        if self._is_asked_often():
+            return self._by_path.get(path, [])
         return _positions(self.text("paths"), "\0", f"\0{path}\0")
+
+    def _is_asked_often(self) -> bool:
+        self._asked += 1
+        return self._asked > _ASKED_OFTEN
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, list[int]]:
+        return _positions_of(self.text("names").split("\n")[1:-1])
+
+    @cached_property
+    def _sorted_names(self) -> list[str]:
+        return sorted(self._by_name)
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, list[int]]:
+        return _positions_of(self.text("paths").split("\0")[1:-1])
+
+
+def _positions_of(texts: Iterable[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for position, text in enumerate(texts):
+        found.setdefault(text, []).append(position)
+    return found
 
 
 def _texts(names: Iterable[str], paths: Iterable[str]) -> dict[str, bytes]:
@@ -187,7 +228,7 @@ class PackedSkills(_LazyRows[CatalogSkill]):
 
     def replaced(self, others: Mapping[int, CatalogSkill]) -> "PackedSkills":
         """Return the same skills with others at some positions; names and paths stay."""
-        from hashlib import blake2b
+        from skillshelf.core.blake2 import blake2b
 
         def again() -> Sequence[CatalogSkill]:
             return [others.get(at, skill) for at, skill in enumerate(self._scan())]
@@ -412,7 +453,7 @@ def pack_tables(
         "entries": b"".join(tables.entries),
         "listed": marshal.dumps({path: list(entries) for path, entries in listed.items()}),
     }
-    from hashlib import blake2b
+    from skillshelf.core.blake2 import blake2b
 
     mark = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16)
     for data in sections.values():

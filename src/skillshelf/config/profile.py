@@ -91,6 +91,10 @@ PrefixMatch = Literal["flat", "word"]
 """The names that begin with a query: all of them, before every match by words; or those in which a word ends there."""
 
 
+TermKind = Literal["plain", "extended"]
+"""How texts and queries become terms: words as they are written; or also other spellings, compounds and languages."""
+
+
 Switch = Literal[
     "enable_codex_user", "enable_claude_user", "enable_claude_project", "enable_pi_user", "enable_pi_project", "any"
 ]
@@ -319,6 +323,7 @@ class Profile(NamedTuple):
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"
     configured_scorer: Literal["counts", "ignored"] = "ignored"
+    search_terms: TermKind = "extended"
     search_prefix: PrefixMatch = "flat"
     search_copies: Literal["keep", "collapse"] = "keep"
     search_weak: Literal["keep", "few"] = "keep"

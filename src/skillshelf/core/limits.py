@@ -135,6 +135,7 @@ __all__ = [
     "PUBLISHED_BYTES",
     "PUBLISHED_FILES",
     "QUERY_CHARS",
+    "QUERY_RAREST",
     "QUERY_SEGMENTS",
     "QUERY_SINGLES",
     "QUERY_TERMS",
@@ -625,6 +626,9 @@ RUN_OPEN_FILES = 256
 
 QUERY_CHARS = 8192
 """Characters of a query; of a longer one its beginning and its end are searched for, and the result says so."""
+
+QUERY_RAREST = 64
+"""Terms of a query that are searched for where terms are plain: the rarest."""
 
 QUERY_SEGMENTS = 64
 """Segments of a query that are scored each; of more, those that ask for something and those near both ends."""

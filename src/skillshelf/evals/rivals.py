@@ -19,6 +19,7 @@ from skillshelf.errors import ConfigurationError
 from skillshelf.search.collisions import copy_classes
 from skillshelf.search.index import open_index, text_index
 from skillshelf.search.query import Finder, SearchResult
+from skillshelf.search.rank import WEIGHTS
 
 if TYPE_CHECKING:
     from skillshelf.hosts.survey import Survey
@@ -114,13 +115,15 @@ def rivals_against(shelf: "Shelf", judged: Sequence[CatalogSkill], root: str) ->
     others = [skill for skill in _skills_below(shelf, root) if skill.name not in names]
     skills = sorted([*_judged_alike(judged, shelf), *others], key=lambda skill: (skill.name, skill.path))
     listed = _listed(skills, shelf.profile, shelf.settings_in_force)
+    weights = WEIGHTS._replace(terms=shelf.profile.search_terms)
     finder = Finder(
         skills,
         cwd=shelf.environment.cwd,
         scopes=shelf.scopes,
         ranking=shelf.profile.ranking,
+        terms=shelf.profile.search_terms,
         prefix=shelf.profile.search_prefix,
-        open_index=lambda: open_index(skills, None, stream=shelf.progress),
+        open_index=lambda: open_index(skills, None, stream=shelf.progress, weights=weights),
     )
     return _of_finder(finder, frozenset(n for n, skill in enumerate(skills) if skill.path in listed))
 

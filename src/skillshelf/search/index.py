@@ -8,12 +8,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
+from skillshelf.config.profile import TermKind
 from skillshelf.core import files
+from skillshelf.core.blake2 import blake2b
 from skillshelf.core.console import Progress
 from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder, replace_file, write_new
 from skillshelf.core.limits import BLOB_BYTES, INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
@@ -160,7 +161,7 @@ def _indexed_text(skill: CatalogSkill, weights: Weights) -> IndexedTerms:
         is_read = True
     except FileReadError:
         text, is_read = "", False
-    terms = impact_terms(skill.name, skill.description, text, analyzer(), weights)
+    terms = impact_terms(skill.name, skill.description, text, analyzer(weights.terms), weights)
     # After a failed read, a stamp that the file does not have makes the next scan read it again.
     return IndexedTerms(terms, files.stamp_at(skill.real_path) if is_read else None)
 
@@ -232,11 +233,11 @@ class _OpenIndex(NamedTuple):
 # Opening ------------------------------------------------------------------------------------------
 
 
-def folder_for(cache: str, roots: Sequence[str], profile: str) -> str:
-    """Return the folder of the index for a set of roots; each set, version and profile has its own."""
+def folder_for(cache: str, roots: Sequence[str], profile: str, terms: TermKind = "extended") -> str:
+    """Return the folder of the index for a set of roots; each set, version, profile and kind of terms has its own."""
     from tantivy.tantivy import __version__ as library
 
-    key = repr((FORMAT, library, profile, *roots))
+    key = repr((FORMAT, library, profile, terms, *roots))
     return f"{cache}/search/{blake2b(key.encode('utf-8', 'surrogateescape'), digest_size=12).hexdigest()}"
 
 
@@ -531,6 +532,7 @@ class _IndexUpdate:
             found[0].schema,
             positions,
             coverage=self._weights.coverage,
+            terms=self._weights.terms,
             outdated=outdated,
             unread=self._unread,
         )

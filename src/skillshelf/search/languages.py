@@ -39,6 +39,7 @@ _SHARED: Mapping[str, str] = {
     "romanian": "a in",
 }
 """Words that a language has in common with English: in a query, they speak for neither."""
+_ANY_WORD = frozenset().union(*_WORDS.values())
 _WITH_SHARED = {language: words.union(_SHARED[language].split()) for language, words in _WORDS.items()}
 _ENGLISH_TEXT = "the and of to is in for with a on this that you it are be or as from how do i my your"
 _ENGLISH = frozenset(_ENGLISH_TEXT.split())
@@ -86,6 +87,8 @@ def language_of_query(words: Mapping[str, int], english: Set[str]) -> str | None
         return language
     in_english = words.keys() & english
     others = words.keys() - in_english
+    if others.isdisjoint(_ANY_WORD):
+        return None
 
     def lead(language: str) -> int:
         own, foreign = others & _WORDS[language], in_english - _WITH_SHARED[language]

@@ -3,15 +3,15 @@
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import cached_property, lru_cache
-from hashlib import blake2b
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
 from skillshelf.catalog.packed import SkillTable
-from skillshelf.config.profile import PrefixMatch, Ranking
+from skillshelf.config.profile import PrefixMatch, Ranking, TermKind
+from skillshelf.core.blake2 import blake2b
 from skillshelf.core.limits import COPIES_BYTES, COPIES_COMPARED, QUERY_CHARS, SKILL_FILE_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
@@ -27,7 +27,7 @@ from skillshelf.search.confidence import (
     has_content,
     of_shared_words,
 )
-from skillshelf.search.rank import STOP_WORDS, IndexSnapshot, Word, analyzer, is_single, query_terms
+from skillshelf.search.rank import STOP_WORDS, Analyzer, IndexSnapshot, Word, analyzer, is_single, query_terms
 from skillshelf.search.relevance import SCORES, Ranked, RankRequest, Reason, Scorer, by_relevance
 
 if TYPE_CHECKING:
@@ -129,8 +129,10 @@ class _Match(NamedTuple):
         return self.reason in ("exact_path", "exact_name")
 
 
-def _within_length(query: str) -> tuple[str, tuple[str, ...]]:
-    """Return a query without blanks around it; of a long one its beginning and end, with a note."""
+def _within_length(query: str, terms: TermKind) -> tuple[str, tuple[str, ...]]:
+    """Return a query without blanks around it; of a long one its beginning, and perhaps its end, with a note."""
+    if terms == "plain" and len(query) > QUERY_CHARS:
+        return query[:QUERY_CHARS].strip(), (f"the query was cut to its first {QUERY_CHARS} characters",)
     query = query.strip()
     if len(query) <= QUERY_CHARS:
         return query, ()
@@ -151,6 +153,7 @@ class Finder:
         scopes: Sequence[str],
         ranking: Ranking,
         open_index: "Callable[[], IndexSnapshot]",
+        terms: TermKind = "extended",
         prefix: PrefixMatch = "flat",
         copies: Literal["keep", "collapse"] = "keep",
         weak: Literal["keep", "few"] = "keep",
@@ -162,6 +165,7 @@ class Finder:
         self._index: IndexSnapshot | None = None
         self._rank = {scope: n for n, scope in enumerate(scopes)}
         self._table = SkillTable.of(skills)
+        self._terms: TermKind = terms
         self._prefix = prefix
         self._copies = copies
         self._weak = weak
@@ -210,7 +214,7 @@ class Finder:
         With `every`, copies are results of their own, and weak results are not cut.
         """
         shown = cut(query, QUERY_CHARS + 1)
-        wanted, about_length = _within_length(query)
+        wanted, about_length = _within_length(query, self._terms)
         notes += about_length
         if not wanted:
             return SearchReport(shown, 0, False, (), notes, weak=True)
@@ -230,9 +234,9 @@ class Finder:
         weak = confidence < WEAK_BELOW
         if weak and self._weak == "few" and not every:
             best = best[:_FEW]
-        words = _QueryWords(wanted)
         results = tuple(
-            _with_use(self._result(match, words, ranked.terms), self._trusted_paths(match), used) for match in best
+            _with_use(result, self._trusted_paths(match), used) if used else result
+            for result, match in zip(self._results(best, wanted, ranked.terms), best, strict=True)
         )
         return SearchReport(
             shown,
@@ -294,7 +298,7 @@ class Finder:
 
         A report may show fewer: tests of where a skill stands need the order that it is made from.
         """
-        wanted, _ = _within_length(query)
+        wanted, _ = _within_length(query, self._terms)
         if not wanted:
             return ()
         found, _ = self._matches(RankRequest(wanted, lambda n: keep(self.skills[n]), most + 1, None))
@@ -313,30 +317,43 @@ class Finder:
             reasons |= dict.fromkeys(self._table.at_path(candidate), "exact_path")
         return reasons
 
-    def _result(self, match: _Match, query: "_QueryWords", terms: Set[str]) -> SearchResult:
-        skill = self.skills[match.position]
-        if match.reason in _NAMED:
-            why = _NAMED[match.reason]
-        elif self._ranking == "relevance":
-            # Asking the index for the words of each text costs as much as the whole search.
-            has = _summary_terms(skill.name, skill.description).intersection(terms)
-            has = has or self._in_text(match.position, terms)
-            # What was searched for instead of a word is not in the query.
-            why = _matched(query.written(has) or sorted(has))
-        else:
-            why = _matched(_shared_words(query.text, skill))
-        return SearchResult(match.score, match.reason, skill, (why,), tuple(self.skills[n].path for n in match.copies))
+    def _results(self, best: Sequence[_Match], query: str, terms: Set[str]) -> Iterator[SearchResult]:
+        """Yield matches as results, each with the reason for it in words."""
+        by_words = [match.position for match in best if match.reason not in _NAMED]
+        why_words = self._why_words(by_words, query, terms)
+        for match in best:
+            why = _NAMED.get(match.reason) or _matched(why_words[match.position])
+            copies = tuple(self.skills[n].path for n in match.copies)
+            yield SearchResult(match.score, match.reason, self.skills[match.position], (why,), copies)
+
+    def _why_words(self, positions: Sequence[int], query: str, terms: Set[str]) -> Mapping[int, Sequence[str]]:
+        """Return the words of a query for which each of some skills is a result."""
+        if self._ranking != "relevance":
+            return {position: _shared_words(query, self.skills[position]) for position in positions}
+        analyzer = self.index.analyzer
+        has: dict[int, Set[str]] = {}
+        for position in positions:
+            skill = self.skills[position]
+            has[position] = _summary_terms(skill.name, skill.description, analyzer.kind).intersection(terms)
+        # Asking the index for the words of texts costs as much as the whole search.
+        has |= self._in_text([position for position in positions if not has[position]], terms)
+        words = _QueryWords(query, analyzer)
+        # What was searched for instead of a word is not in the query.
+        return {position: words.written(found) or sorted(found) for position, found in has.items()}
 
     def _trusted_paths(self, match: _Match) -> list[str]:
         """Return the real paths of the trusted skills behind a match: itself, and its copies."""
         skills = [self.skills[position] for position in (match.position, *match.copies)]
         return [skill.real_path for skill in skills if skill.trusted]
 
-    def _in_text(self, position: int, terms: Set[str]) -> frozenset[str]:
-        """Return the rarest terms that a skill has; of a long query some, if it has any of these."""
-        rarest = sorted(terms, key=lambda term: (-self.index.weight(term), term))
-        batches = (rarest[start : start + _TERMS_ASKED] for start in range(0, len(rarest), _TERMS_ASKED))
-        return next(filter(None, (self.index.matched(position, some) for some in batches)), frozenset())
+    def _in_text(self, positions: Collection[int], terms: Set[str]) -> dict[int, Set[str]]:
+        """Return the rarest terms that each of some skills has; of a long query some, if it has any of these."""
+        found: dict[int, Set[str]] = {}
+        rarest = sorted(terms, key=lambda term: (-self.index.weight(term), term)) if positions else []
+        for start in range(0, len(rarest), _TERMS_ASKED):
+            if left := [position for position in positions if not found.get(position)]:
+                found |= self.index.matched(left, rarest[start : start + _TERMS_ASKED])
+        return found
 
     def _confidence(self, query: str, matches: Sequence[_Match], ranked: Ranked) -> float:
         """Return how probable it is that the first match fits."""
@@ -362,8 +379,8 @@ class Finder:
         name = self.skills[matches[0].position].name
         if matches[0].reason == "prefix" and _ends_word(name, folded_name(query)):
             return BEGUN
-        terms = query_terms(query)
-        return BEGUN if terms and terms.keys() <= query_terms(name).keys() else None
+        terms = query_terms(query, self._terms)
+        return BEGUN if terms and terms.keys() <= _query_terms_of(name, self._terms) else None
 
     def _features(self, query: str, matches: Sequence[_Match], ranked: Ranked) -> MatchFeatures | None:
         """Return the numbers that tell how well the first match by words fits; None if there is none."""
@@ -373,11 +390,12 @@ class Finder:
         by_description: dict[str, float] = {}
         for match in matches[: 4 * _COMPARED]:
             if points := match.relevance or (match.reason == "token_overlap" and match.score):
-                score = by_description.setdefault(self.skills[match.position].description, points)
-                by_description[self.skills[match.position].description] = max(score, points)
+                description = self.skills[match.position].description
+                if by_description.setdefault(description, points) < points:
+                    by_description[description] = points
         scores = sorted(map(_words_score, by_description.values()), reverse=True)[:_COMPARED]
         first, others = (scores[:1] or [0.0])[0] or 1.0, scores[1:]
-        terms = query_terms(query)
+        terms = query_terms(query, self._terms)
         unknown = 0 if evidence.segments > 1 else sum(not self.index.skills_with(term) for term in terms)
         # A word that no skill has weighs as much as the rarest that one has.
         known = evidence.weight / (evidence.weight + unknown * math.log(1 + (len(self.skills) - 0.5) / 1.5))
@@ -491,8 +509,13 @@ _TERMS_ASKED = 46
 
 
 @lru_cache(maxsize=1 << 12)
-def _summary_terms(name: str, description: str) -> frozenset[str]:
-    return frozenset(analyzer().query_terms(f"{name} {description}"))
+def _summary_terms(name: str, description: str, kind: TermKind) -> frozenset[str]:
+    return frozenset(analyzer(kind).query_terms(f"{name} {description}"))
+
+
+@lru_cache(maxsize=1 << 12)
+def _query_terms_of(name: str, kind: TermKind) -> frozenset[str]:
+    return frozenset(analyzer(kind).query_terms(name))
 
 
 def _words_score(points: float) -> float:
@@ -540,22 +563,18 @@ def _places(words: Iterable[Word], terms: Set[str]) -> list[tuple[int, int]]:
 class _QueryWords:
     """The words of a query, divided once for all results."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, analyzer: Analyzer) -> None:
         self.text = text
-
-    @cached_property
-    def _words_of(self) -> dict[str, list[Word]]:
-        """The words by term."""
-        found: dict[str, list[Word]] = {}
-        for word in analyzer().words(self.text):
+        self._words = list(analyzer.words(text))
+        self._numbers: dict[str, list[int]] = {}
+        for number, word in enumerate(self._words):
             for term in word.terms:
-                found.setdefault(term, []).append(word)
-        return found
+                self._numbers.setdefault(term, []).append(number)
 
     def written(self, terms: Set[str]) -> list[str]:
         """Return what stands in the query for some terms."""
-        words = {word for term in terms for word in self._words_of.get(term, ())}
-        return [self.text[start:end] for start, end in _places(sorted(words, key=lambda word: word.order), terms)]
+        numbers = {number for term in terms for number in self._numbers.get(term, ())}
+        return [self.text[start:end] for start, end in _places(map(self._words.__getitem__, sorted(numbers)), terms)]
 
 
 def terms_in(text: str, terms: Set[str]) -> frozenset[str]:
@@ -644,9 +663,10 @@ _TOKEN = lazy_pattern(r"[a-z0-9]+")
 
 def _by_overlap(finder: Finder, request: RankRequest) -> Ranked:
     """Score 100, plus one for each word that the query shares with name and description."""
+    words = set(_TOKEN.findall(request.query.lower()))
     found = []
     for position, skill in enumerate(finder.skills):
-        if request.keep(position) and (shared := _shared_words(request.query, skill)):
+        if request.keep(position) and (shared := words.intersection(_words_of(skill))):
             found.append((float(SCORES["token_overlap"] + len(shared)), position))
     return Ranked(found)
 
@@ -654,8 +674,12 @@ def _by_overlap(finder: Finder, request: RankRequest) -> Ranked:
 def _shared_words(query: str, skill: CatalogSkill) -> list[str]:
     """Return the words of a query that a name and description have, in the order of the query."""
     words = dict.fromkeys(_TOKEN.findall(query.lower()))
-    has = set(_TOKEN.findall(f"{skill.name} {skill.description}".lower()))
+    has = set(_words_of(skill))
     return [word for word in words if word in has]
+
+
+def _words_of(skill: CatalogSkill) -> list[str]:
+    return _TOKEN.findall(f"{skill.name} {skill.description}".lower())
 
 
 RANKINGS: Mapping[Ranking, Callable[[Finder, RankRequest], Ranked]] = {

@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.config.profile import TermKind
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
 from skillshelf.search.spellings import american, compounds, joined_words, signs, without_accents, without_signs
@@ -54,6 +55,7 @@ _UNSPACED = lazy_pattern(
     "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003134f]+)"
 )
+_FIRST_UNSPACED = "\u3005"
 # Every ASCII character other than letters and digits ends a chunk; other characters are split chunk by chunk.
 _BLANKS = bytes(point if point > 0x7F or chr(point).isalnum() else 0x20 for point in range(256))
 
@@ -82,11 +84,21 @@ class TermCounts(NamedTuple):
 
 
 class Analyzer(dict[str, str]):
-    """A mapping from chunks of text to their terms, computed once each: texts repeat few chunks often."""
+    """A mapping from chunks of text to their terms, computed once each: texts repeat few chunks often.
 
-    def __init__(self, stem: Callable[[str], str]) -> None:
+    Plain terms are stems of words as they are written. Extended ones bring spellings together, and a text has compounds
+    and stems of its own language besides.
+    """
+
+    def __init__(self, kind: TermKind) -> None:
+        import tantivy
+
         super().__init__()
-        self._stem = stem
+        self.kind = kind
+        self._is_extended = kind == "extended"
+        builder, stemmer = tantivy.TextAnalyzerBuilder, tantivy.Filter.stemmer("english")
+        self._stem_one = builder(tantivy.Tokenizer.raw()).filter(stemmer).build().analyze
+        self._stem_all = builder(tantivy.Tokenizer.whitespace()).filter(stemmer).build().analyze
 
     def __missing__(self, chunk: str) -> str:
         if len(self) >= _CHUNKS_KEPT:
@@ -104,16 +116,18 @@ class Analyzer(dict[str, str]):
     def count(self, text: str) -> dict[str, int]:
         """Return every term of a text with its count."""
         # Counted before they are looked up: a text has each of its chunks more than twice.
-        return self._count(Counter(_chunks(text)))
+        return self._count(Counter(self._chunks(text)))
 
     def indexed(self, text: str, least: int = 0) -> "TermCounts":
         """Return the terms by which a text is found: also compounds as one word, and stems in its own language.
 
         A language is told by that many of its commonest words; by 0, none is.
         """
-        chunks = Counter(_chunks(text))
+        chunks = Counter(self._chunks(text))
         counts = self._count(chunks)
         length = sum(counts.values())
+        if not self._is_extended:
+            return TermCounts(counts, length)
         for word, times in Counter(joined_words(text)).items():
             counts[self[word]] = counts.get(self[word], 0) + times
         from skillshelf.search.languages import language_of
@@ -156,10 +170,10 @@ class Analyzer(dict[str, str]):
     def query_terms(self, text: str, *, joined: bool = True) -> Mapping[str, int]:
         """Return the terms of a query with their counts; stop words count only if there is nothing else."""
         is_ascii = text.isascii()
-        words = _chunks(text)
+        words = self._chunks(text)
         if not is_ascii:
-            words = [word for chunk in words for word in _words(chunk)]
-        if joined and (whole := joined_words(text)):
+            words = [word for chunk in words for word in self._words(chunk)]
+        if joined and self._is_extended and (whole := joined_words(text)):
             # What is left of `e-mail` and `a/b` is a letter that says nothing.
             letters = {word[0] for word in whole} | {word[-1] for word in whole}
             words = [word for word in words if len(word) > 1 or word.lower() not in letters] + whole
@@ -183,20 +197,26 @@ class Analyzer(dict[str, str]):
 
     def plain_words(self, text: str) -> dict[str, str]:
         """Return the plain words of a text by term, as they were written; not those in camel case."""
-        return {self[chunk]: chunk.lower() for chunk in _chunks(text) if _is_plain(chunk) and " " not in self[chunk]}
+        plain = filter(_is_plain, self._chunks(text))
+        return {self[chunk]: chunk.lower() for chunk in plain if " " not in self[chunk]}
 
-    def stem(self, word: str) -> str:
-        """Return the term of a plain word, without caching it."""
-        return self._stem(word)
+    def stems_of(self, words: Iterable[str]) -> list[str]:
+        """Return the terms of plain words in small letters, without keeping them: most are no words at all."""
+        if self._is_extended:
+            words = map(american, words)
+        found: list[str] = self._stem_all(" ".join(words))
+        return found
 
     def words(self, text: str) -> Iterator[Word]:
         """Yield the words of a text with their positions, to mark matches; for unspaced scripts, the pairs.
 
         A compound comes before its parts.
         """
-        found = [Word(start, end, (self[joined],)) for start, end, joined in (*compounds(text), *signs(text))]
-        found += self._simple_words(text)
-        yield from sorted(found, key=lambda word: word.order)
+        found = list(self._simple_words(text))
+        if self._is_extended and (other := [*compounds(text), *signs(text)]):
+            found = [*(Word(start, end, (self[joined],)) for start, end, joined in other), *found]
+            found.sort(key=lambda word: word.order)
+        yield from found
 
     def _simple_words(self, text: str) -> Iterator[Word]:
         for match in _WORD.finditer(text):
@@ -204,8 +224,8 @@ class Analyzer(dict[str, str]):
             if match[0].isascii():
                 yield Word(at, match.end(), tuple(self[match[0]].split()))
                 continue
-            for part in _UNSPACED.split(match[0]):
-                if _UNSPACED.match(part):
+            for number, part in enumerate(_by_script(match[0])):
+                if number % 2:
                     yield from (Word(at + n, at + n + 2, (part[n : n + 2],)) for n in range(len(part) - 1))
                 elif part:
                     yield Word(at, at + len(part), tuple(self[part].split()))
@@ -213,8 +233,8 @@ class Analyzer(dict[str, str]):
 
     def _analyze(self, chunk: str) -> list[str]:
         terms: list[str] = []
-        for word in _words(chunk):
-            parts = _UNSPACED.split(word)
+        for word in self._words(chunk):
+            parts = _by_script(word)
             for run in parts[1::2]:
                 terms += map(str.__add__, run, run[1:])
                 # The last is a single character: a query for one finds it at any position.
@@ -232,18 +252,26 @@ class Analyzer(dict[str, str]):
             return [whole]
         return [whole, *(self._stem(part.lower()) for part in parts)]
 
+    def _stem(self, word: str) -> str:
+        if self._is_extended:
+            if word == _NO_PLURAL:
+                return word
+            word = american(word)
+        stem: str = self._stem_one(word)[0]
+        return stem
 
-def _chunks(text: str) -> list[str]:
-    return without_signs(text).encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
+    def _chunks(self, text: str) -> list[str]:
+        text = without_signs(text) if self._is_extended else text
+        return text.encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
 
+    def _words(self, chunk: str) -> list[str]:
+        """Return the words of a chunk: beyond ASCII it may contain other quotes and dashes."""
+        if chunk.isascii():
+            return [chunk]
+        from unicodedata import normalize
 
-def _words(chunk: str) -> list[str]:
-    """Return the words of a chunk: beyond ASCII it may contain other quotes and dashes."""
-    if chunk.isascii():
-        return [chunk]
-    from unicodedata import normalize
-
-    return _WORD.findall(without_accents(normalize("NFKC", chunk)))
+        text = normalize("NFKC", chunk)
+        return _WORD.findall(without_accents(text) if self._is_extended else text)
 
 
 def _is_plain(word: str) -> bool:
@@ -254,6 +282,11 @@ def _is_joinable(word: str) -> bool:
     return _is_plain(word) and word.lower() not in STOP_WORDS
 
 
+def _by_script(word: str) -> list[str]:
+    """Return the parts of a word in turn: other scripts, unspaced ones, and so on."""
+    return _UNSPACED.split(word) if max(word) >= _FIRST_UNSPACED else [word]
+
+
 def unspaced_runs(text: str) -> list[str]:
     """Return the runs of Chinese characters, kana and hangul in a text."""
     return _UNSPACED.findall(text)
@@ -261,7 +294,7 @@ def unspaced_runs(text: str) -> list[str]:
 
 def is_single(term: str) -> bool:
     """Return whether a term is one character of an unspaced script."""
-    return len(term) == 1 and bool(_UNSPACED.match(term))
+    return len(term) == 1 and term >= _FIRST_UNSPACED and bool(_UNSPACED.match(term))
 
 
 def is_mostly_unspaced(text: str) -> bool:
@@ -275,18 +308,15 @@ _NO_PLURAL = "ios"
 
 
 @lru_cache(maxsize=1 << 4)
-def query_terms(text: str) -> Mapping[str, int]:
+def query_terms(text: str, kind: TermKind = "extended") -> Mapping[str, int]:
     """Return the terms of a query with their counts, not to be changed: a search asks for them several times."""
-    return analyzer().query_terms(text)
+    return analyzer(kind).query_terms(text)
 
 
 @cache
-def analyzer() -> Analyzer:
-    """Return the analyzer of this process, with the English stemmer."""
-    import tantivy
-
-    stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer("english")).build()
-    return Analyzer(lambda word: word if word == _NO_PLURAL else stemmer.analyze(american(word))[0])
+def analyzer(kind: TermKind = "extended") -> Analyzer:
+    """Return the analyzer of this process for a kind of terms, with the English stemmer."""
+    return Analyzer(kind)
 
 
 PER_UNIT = 4
@@ -306,6 +336,7 @@ class Weights(NamedTuple):
     name_terms: float = 3
     description_terms: float = 35
     body_terms: float = 900
+    terms: TermKind = "extended"
 
 
 WEIGHTS = Weights()
@@ -388,12 +419,14 @@ class IndexSnapshot:
         positions: Mapping[int, int],
         *,
         coverage: float,
+        terms: TermKind = "extended",
         outdated: Collection[int] = (),
         unread: int = 0,
     ) -> None:
         from tantivy import Query
 
         self.coverage = coverage
+        self.analyzer = analyzer(terms)
         self.unread = unread
         self._term_query = Query.term_query
         self._layers = layers
@@ -413,6 +446,7 @@ class IndexSnapshot:
             self._schema,
             positions,
             coverage=self.coverage,
+            terms=self.analyzer.kind,
             outdated=[*self._outdated, *other._outdated],
             unread=self.unread + other.unread,
         )
@@ -425,20 +459,25 @@ class IndexSnapshot:
         """Return the number of skills that have a term."""
         return self._postings(term).skills
 
-    def terms_begun(self, start: str) -> set[str]:
-        """Return all terms that begin with some letters."""
-        found = (pair for layer in self._layers for pair in layer.terms_with_prefix("terms", start))
-        return {token.rpartition("/")[0] for token, _ in found}
+    def has(self, term: str) -> bool:
+        """Return whether some skill may have a term, without keeping what is known of it."""
+        return any(layer.terms_with_prefix("terms", f"{term}/") for layer in self._layers)
 
     def query(
-        self, weights: Mapping[str, float], segments: Sequence[Mapping[str, float]] = ()
+        self, weights: Mapping[str, float], segments: Sequence[Mapping[str, float]] = (), share: float = 0.0
     ) -> "tantivy.Query | None":
         """Return a search for weighted terms, for `best`; None if no skill has any of them.
 
-        Of the weighted terms of each segment, if there are any, the best sum is added.
+        Of the weighted terms of each segment, if there are any, the best sum is added. With a `share`, all segments
+        together are the whole: that share of their sums counts in place of the weighted terms.
         """
         from tantivy import Query
 
+        if share:
+            # The library adds a part of the other sums to the best one; it reads each list of skills once.
+            scaled = [{term: weight / (1 - share) for term, weight in segment.items()} for segment in segments]
+            sums = [Query.boolean_query(clauses) for clauses in map(self._clauses, scaled) if clauses]
+            return Query.disjunction_max_query(sums, share) if sums else None
         clauses = self._clauses(weights)
         if not clauses:
             return None
@@ -465,27 +504,28 @@ class IndexSnapshot:
             (should, with_score(query, round(per_step * step))) for steps, per_step in scaled for query, step in steps
         ]
 
-    def matched(self, position: int, terms: Collection[str]) -> frozenset[str]:
-        """Return those of some terms that a skill has."""
+    def matched(self, positions: Collection[int], terms: Collection[str]) -> dict[int, set[str]]:
+        """Return those of some terms that each of some skills has."""
         from tantivy import Occur, Query
 
         if self._stamps is None:
             self._stamps = {position: stamp for stamp, position in self._positions.items()}
         should, with_score = Occur.Should, Query.const_score_query
-        skill = with_score(self._term_query(self._schema, "stamp", self._stamps[position]), 0.0)
+        stamps = [(should, self._term_query(self._schema, "stamp", self._stamps[position])) for position in positions]
+        skills = with_score(Query.boolean_query(stamps), 0.0)
         known = [term for term in sorted(terms) if self._postings(term).skills]
-        found: set[str] = set()
+        found: dict[int, set[str]] = {position: set() for position in positions}
         for start in range(0, len(known), _SCORE_BITS):
             # The score of a skill tells which terms it has: each of them adds a bit of its own.
             batch = known[start : start + _SCORE_BITS]
             clauses = [
                 (should, with_score(query, 1 << bit)) for bit, term in enumerate(batch) for query in self._either(term)
             ]
-            query = Query.boolean_query([(Occur.Must, skill), *clauses])
+            query = Query.boolean_query([(Occur.Must, skills), *clauses])
             for layer in self._layers:
-                for score, _ in layer.search(query, limit=1, count=False).hits:
-                    found.update(term for bit, term in enumerate(batch) if int(score) >> bit & 1)
-        return frozenset(found)
+                for bits, position in self._hits(layer, query, len(found)):
+                    found[position].update(term for bit, term in enumerate(batch) if bits >> bit & 1)
+        return found
 
     def _hits(self, layer: "tantivy.Searcher", query: "tantivy.Query", most: int) -> Iterator[tuple[int, int]]:
         limit = min(most, len(self._positions)) + len(self._outdated)

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import Literal, Protocol
 
-from skillshelf.core.limits import QUERY_SINGLES, QUERY_TERMS
+from skillshelf.config.profile import TermKind
+from skillshelf.core.limits import QUERY_RAREST, QUERY_SINGLES, QUERY_TERMS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold, plural
 from skillshelf.core.values import CatalogSkill
@@ -93,7 +94,6 @@ _SKILLS_READ = 8
 """The most skills that are read to find a word as it is spelled."""
 _SKILLS_SORTED = 64
 """The skills among which those that are read are, unless more of them are equally good."""
-_SAME_LETTERS = 3
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -101,16 +101,16 @@ def corrected(
     query: str, terms: Mapping[str, int], index: IndexSnapshot, skills: Sequence[CatalogSkill]
 ) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Return the terms of words that no skill has with those of the commonest ones a letter away, and notes."""
-    unknown = [
-        (term, word)
-        for term, word in analyzer().plain_words(query).items()
-        if term in terms and len(word) >= _SHORTEST and not index.skills_with(term)
-    ]
+    lacking = {term for term in terms if not index.skills_with(term)}
+    if not lacking:
+        return {}, ()
+    words = index.analyzer.plain_words(query)
+    unknown = [(term, word) for term, word in words.items() if term in lacking and len(word) >= _SHORTEST]
     better: dict[str, str] = {}
     notes = []
     for term, word in unknown[:_WORDS_CORRECTED]:
         if other := _nearest(word, index, skills):
-            better[term] = analyzer().stem(other)
+            better[term] = index.analyzer[other]
             notes.append(f"no skill has {word!r}; searched for {other!r}")
     return better, tuple(notes)
 
@@ -118,17 +118,10 @@ def corrected(
 def _nearest(word: str, index: IndexSnapshot, skills: Sequence[CatalogSkill]) -> str | None:
     """Return the word one letter away whose term most skills have; None if none of the skills read spells it so."""
     near: dict[str, set[str]] = {}
-    stem = analyzer().stem
-    for other in _one_edit_away(word) - STOP_WORDS:
-        near.setdefault(stem(other), set()).add(other)
-    # Most words a letter away have the first letters of the word: one look at the index tells which of them it has.
-    start = word[:_SAME_LETTERS]
-    begun = index.terms_begun(start)
-    known = [
-        term
-        for term in near
-        if term not in STOP_WORDS and (term in begun or not term.startswith(start)) and index.skills_with(term)
-    ]
+    others = _one_edit_away(word) - STOP_WORDS
+    for other, term in zip(others, index.analyzer.stems_of(others), strict=True):
+        near.setdefault(term, set()).add(other)
+    known = [term for term in near if term not in STOP_WORDS and index.has(term)]
     for term in sorted(known, key=lambda term: (-index.skills_with(term), term))[:_CANDIDATES]:
         if found := _spelled(term, near[term], index, skills):
             return found
@@ -175,17 +168,24 @@ _USUAL_WEIGHT = 30.0
 
 
 class WeightedQuery(NamedTuple):
-    """The terms of a query with their weights, and those of each of its segments if it was divided."""
+    """The terms of a query with their weights, and those of each of its segments if it was divided.
+
+    With a `share`, the segments together have all terms, and that share of their scores is the score of the whole.
+    """
 
     terms: Mapping[str, float]
     segments: Sequence[Mapping[str, float]] = ()
+    share: float = 0.0
 
 
 def weighted_query(
     text: str, index: IndexSnapshot, skills: Sequence[CatalogSkill]
 ) -> tuple[WeightedQuery, tuple[str, ...]]:
     """Return the weighted terms of a query, corrected, and notes about what was corrected and left out."""
-    terms, limits = _bounded(query_terms(text))
+    terms, limits = _bounded(query_terms(text, index.analyzer.kind))
+    if index.analyzer.kind == "plain":
+        better, notes = corrected(text, terms, index, skills)
+        return _rarest(_own_weights(terms, better, index)), (*notes, *limits)
     parts: Sequence[Segment] = segments(text) if len(terms) >= _DIVIDED_FROM else ()
     language = _language(text, index)
     if len(parts) < 2:
@@ -196,7 +196,7 @@ def weighted_query(
     spoken = " ".join(part.text for part in parts if part.kind != "machine")
     better, notes = corrected(spoken or text, terms, index, skills)
     whole = _weights(text, terms, better, index, language)
-    of_part = [analyzer().query_terms(part.text) for part in parts]
+    of_part = [index.analyzer.query_terms(part.text) for part in parts]
     weights = [
         {**_translated(part.text, index), **_weights(part.text, found, better, index, language)}
         for part, found in zip(parts, of_part, strict=True)
@@ -216,6 +216,12 @@ def _bounded(terms: Mapping[str, int]) -> tuple[Mapping[str, int], tuple[str, ..
     return dict(islice(terms.items(), QUERY_SINGLES)), (note,)
 
 
+def _rarest(weights: Mapping[str, float]) -> WeightedQuery:
+    """Return the terms of a query that weigh most."""
+    most = sorted(weights, key=lambda term: (-weights[term], term))[:QUERY_RAREST]
+    return WeightedQuery({term: weights[term] for term in most})
+
+
 def _undivided(whole: Mapping[str, float], english: Mapping[str, float]) -> WeightedQuery:
     """Return the first terms of a query; of one that was translated, each language is a segment."""
     first = dict(list(whole.items())[: QUERY_TERMS - len(english)])
@@ -224,7 +230,7 @@ def _undivided(whole: Mapping[str, float], english: Mapping[str, float]) -> Weig
     own = {term: weight * _HIRAGANA ** sum(map(_is_hiragana, term)) for term, weight in first.items()}
     parts = (own, _for_unspaced(own, english))
     scaled = [{term: weight * (1 - _WHOLE) for term, weight in part.items()} for part in parts]
-    return WeightedQuery({term: weight * _WHOLE for term, weight in {**english, **own}.items()}, scaled)
+    return WeightedQuery({term: weight * _WHOLE for term, weight in {**english, **own}.items()}, scaled, _WHOLE)
 
 
 def _divided(whole: Mapping[str, float], parts: Sequence[tuple[Kind, Mapping[str, float]]]) -> WeightedQuery:
@@ -253,25 +259,31 @@ def _terms_note(terms: int) -> tuple[str, ...]:
 def _weights(
     text: str, terms: Mapping[str, int], better: Mapping[str, str], index: IndexSnapshot, language: str | None
 ) -> dict[str, float]:
-    """Return the weights of the terms that some skill has: their rarity, more if they are repeated."""
-    times: dict[str, int] = {}
-    for term, number in terms.items():
-        term = better.get(term, term)
-        times[term] = times.get(term, 0) + number
-    weights = {
-        term: index.weight(term) if number == 1 else (1 + math.log(number)) * index.weight(term)
-        for term, number in times.items()
-    }
-    for joined, *parts in analyzer().adjacent(text.replace("-", " ")):
+    """Return the weights of the terms that some skill has, also as other spellings and stems."""
+    weights = _own_weights(terms, better, index)
+    for joined, *parts in index.analyzer.adjacent(text.replace("-", " ")):
         if index.skills_with(joined) <= min(map(index.skills_with, parts)):
             weights.setdefault(joined, _JOINED * index.weight(joined))
             continue
         # More skills have the one word than a part of it: the parts are another spelling.
         weights[joined] = _USUALLY_JOINED * index.weight(joined)
         weights.update({part: _APART * index.weight(part) for part in parts})
-    for term in analyzer().stems(text, language) if language else ():
+    for term in index.analyzer.stems(text, language) if language else ():
         weights.setdefault(term, _STEMMED * index.weight(term))
     return {term: weight for term, weight in weights.items() if weight}
+
+
+def _own_weights(terms: Mapping[str, int], better: Mapping[str, str], index: IndexSnapshot) -> dict[str, float]:
+    """Return the weights of terms that some skill has: their rarity, more if they are repeated."""
+    times: dict[str, int] = {}
+    for term, number in terms.items():
+        term = better.get(term, term)
+        times[term] = times.get(term, 0) + number
+    return {
+        term: weight if number == 1 else (1 + math.log(number)) * weight
+        for term, number in times.items()
+        if (weight := index.weight(term))
+    }
 
 
 _JOINED = 0.5
@@ -297,7 +309,7 @@ def _translated(text: str, index: IndexSnapshot) -> dict[str, float]:
 
     weights: dict[str, float] = {}
     for words, share in in_english(runs):
-        for term in analyzer().query_terms(words):
+        for term in index.analyzer.query_terms(words):
             weights[term] = max(weights.get(term, 0.0), share * index.weight(term))
     return dict([(term, weight) for term, weight in weights.items() if weight][:_TRANSLATED_TERMS])
 
@@ -363,7 +375,7 @@ def _by_words(
 ) -> tuple[_Scores, bool]:
     """Return at least so many of the skills that match best, if there are, and whether these are all that match."""
     most = _FIRST_RESULTS if needed < len(skills) else len(skills)
-    search = index.query(query.terms, query.segments)
+    search = index.query(query.terms, query.segments, query.share)
     while True:
         rough = index.best(search, most)
         found = [(score, n) for score, n in _covered(index, skills, rough, query) if keep is None or keep(n)]
@@ -380,22 +392,27 @@ def _by_words(
 def _covered(
     index: IndexSnapshot, skills: Sequence[CatalogSkill], rough: Sequence[tuple[int, int]], query: WeightedQuery
 ) -> Iterator[tuple[float, int]]:
-    parts_of: dict[str, list[int]] = {}
-    for number, part in enumerate(query.segments or (query.terms,)):
-        for term in part:
-            parts_of.setdefault(term, []).append(number)
+    kind, coverage = index.analyzer.kind, index.coverage
+    parts = query.segments or (query.terms,)
+    has_term = set().union(*parts).__contains__
     for score, position in rough:
-        name = _name_terms(skills[position].name)
-        found = [parts_of[term] for term in name if term in parts_of]
-        # The most terms of the name that are in one part.
-        shared = len(found) if len(found) < 2 else max(Counter(chain.from_iterable(found)).values())
-        yield score * (1 + index.coverage * shared / (len(name) or 1)), position
+        name = _name_terms(skills[position].name, kind)
+        shared = sum(map(has_term, name))
+        if shared > 1 and len(parts) > 1:
+            # The most terms of the name that are in one part.
+            shared = max(sum(map(part.__contains__, name)) for part in parts)
+        yield score * (1 + coverage * shared / (len(name) or 1)), position
 
 
 @lru_cache(maxsize=1 << 15)
-def _name_terms(name: str) -> tuple[str, ...]:
+def _name_terms(name: str, kind: TermKind) -> tuple[str, ...]:
     """Return the terms of a skill's name, as a query for it would have them."""
-    return tuple(analyzer().query_terms(name, joined=False))
+    return tuple(analyzer(kind).query_terms(name, joined=False))
+
+
+@lru_cache(maxsize=1 << 12)
+def _summary_terms(name: str, description: str, kind: TermKind) -> frozenset[str]:
+    return frozenset(analyzer(kind).count(f"{name} {description}"))
 
 
 def _evidence(
@@ -408,7 +425,7 @@ def _evidence(
     position = min((n for score, n in found if score == highest[0]), key=lambda n: skills[n].path)
     # Words that every skill of a large catalog has weigh nothing.
     top = highest[0] or 1.0
-    summary = analyzer().count(f"{skills[position].name} {skills[position].description}")
+    summary = _summary_terms(skills[position].name, skills[position].description, index.analyzer.kind)
     part, matched = _best_part(index, position, query.segments or (query.terms,), summary)
     weight = sum(part.values())
     return MatchEvidence(
@@ -437,7 +454,7 @@ def _best_part(
         if sum(part.values()) < most:
             continue
         new = [term for term in part if term not in asked]
-        has = index.matched(position, new) if new else ()
+        has = index.matched((position,), new)[position] if new else ()
         asked.update((term, term in has) for term in new)
         shared = sum(weight for term, weight in part.items() if asked[term])
         if shared > most or (shared == most and number < best):

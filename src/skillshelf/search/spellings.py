@@ -21,10 +21,14 @@ _DOUBLED = (
     " marvel model panel pedal quarrel refuel rival shovel signal spiral total towel travel trial tunnel"
     " unravel enrol instal"
 )
-_BRITISH = lazy_pattern(
-    rf"^(?:(?P<our>{'|'.join(_OUR.split())})our|(?P<re>{'|'.join(_RE.split())})re(?=s?$|d$)"
-    rf"|(?P<doubled>{'|'.join(_DOUBLED.split())})l(?=ed$|ing$|ings$|er$|ers$|ation$)"
-    r"|(?P<og>anal|catal|dial|monol|epil|prol|ideol)ogu(?:e(?=s?$|d$)|(?=ing$)))"
+_OG = "anal catal dial monol epil prol ideol"
+_BEFORE_OUR = frozenset(_OUR.split())
+# The ends of British words and of American ones, with the beginnings of the words that have them.
+_ENDS = (
+    *((end, american, frozenset(_RE.split())) for end, american in (("re", "er"), ("res", "ers"), ("red", "ered"))),
+    *((f"l{end}", end, frozenset(_DOUBLED.split())) for end in ("ed", "ing", "ings", "er", "ers", "ation")),
+    *((f"og{end}", f"og{end[2:]}", frozenset(_OG.split())) for end in ("ue", "ues", "ued")),
+    ("oguing", "oging", frozenset(_OG.split())),
 )
 _FIRST_LETTERS = frozenset(
     word[:2] for word in f"{_OUR} {_RE} {_DOUBLED} analogue prologue monologue ideologue".split()
@@ -50,13 +54,17 @@ def american(word: str) -> str:
         return _AMERICAN[word]
     if "is" in word or "ys" in word:
         word = _ENDING.sub("z", word)
-    if word[:2] in _FIRST_LETTERS and (match := _BRITISH.match(word)):
-        kind = match.lastgroup or ""
-        ending = {"our": "or", "re": "er", "doubled": "", "og": "og"}[kind]
-        rest = word[match.end() :]
-        if kind == "re" and rest == "d":
-            rest = "ed"
-        return match[kind] + ending + rest
+    return _without_british_ends(word) if word[:2] in _FIRST_LETTERS else word
+
+
+def _without_british_ends(word: str) -> str:
+    # Without a pattern: this one would take as long to compile as a search.
+    start, our, rest = word.partition("our")
+    if our and start in _BEFORE_OUR:
+        return f"{start}or{rest}"
+    for end, american_end, starts in _ENDS:
+        if word.endswith(end) and word[: -len(end)] in starts:
+            return word[: -len(end)] + american_end
     return word
 
 
