@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import json
 import os
 import random
 import re
+import time
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.embedding_server import EmbeddingServer
 from support.installs import trusted, upstream
+from support.published_servers import wait_for
 from support.trees import Machine, write_skill
 from support.usage_journals import make_home, make_journals
 from support.web import (
@@ -23,7 +30,8 @@ from support.web import (
     shown,
 )
 
-from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS, WEB_TABLE_COLUMNS
+from skillshelf.catalog.shared_scan import SharedScan
+from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS, WEB_REFRESH_SECONDS, WEB_TABLE_COLUMNS
 from skillshelf.servers.web import assets
 from skillshelf.servers.web.catalogue import Preparation, SearchAnswer, slug_of, slugs_of
 from skillshelf.servers.web.local import LocalCatalogue, LocalOptions
@@ -280,9 +288,9 @@ def test_no_two_slugs_are_one_folder_on_any_disk() -> None:
 # Search -------------------------------------------------------------------------------------------
 
 
-def _live(machine: Machine) -> LocalCatalogue:
+def _live(machine: Machine, *, now: Callable[[], float] = time.monotonic) -> LocalCatalogue:
     shelf = machine.shelf(trust="ask")
-    return LocalCatalogue(LocalOptions(shelf.environment, shelf.settings, shelf.profile, shelf.cache))
+    return LocalCatalogue(LocalOptions(shelf.environment, shelf.settings, shelf.profile, shelf.cache), now=now)
 
 
 def _searched(catalogue: LocalCatalogue, query: str) -> SearchAnswer:
@@ -309,6 +317,20 @@ def test_a_search_marks_the_words_that_match(machine: Machine) -> None:
     assert "<html" not in part
     assert "No skill fits" in browser.get("/search?q=zzzzzz").text
     assert "Type what the skill should do" in browser.get("/search").text
+
+
+def test_a_search_that_follows_what_is_typed_asks_no_server_of_embeddings(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "pdf", "---\nname: pdf\ndescription: Fills in forms\n---\n")
+    with EmbeddingServer() as server:
+        machine.configure(f'[search.scorer]\nurl = "{server.address}"\nmodel = "small"\n')
+        catalogue = _live(machine)
+        _searched(catalogue, "forms")
+        browser = Browser(catalogue)
+        for typed in ("fo", "form", "forms"):
+            assert "second scorer" not in browser.get(f"/search?q={typed}&part=results").text
+        assert "<mark>forms</mark>" in browser.get("/search?q=forms").text
+
+        assert server.sent == []
 
 
 class _Unready:
@@ -556,6 +578,42 @@ def test_nothing_on_the_disk_changes_while_somebody_looks(machine: Machine) -> N
 def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
     paths = [os.path.join(top, name) for top, _, names in os.walk(folder) for name in names]
     return {path: (os.lstat(path).st_mtime_ns, os.lstat(path).st_size) for path in paths}
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+def _scans() -> list[weakref.ref[SharedScan]]:
+    """What is in memory of every reading of the disk."""
+    return [weakref.ref(one) for one in gc.get_objects() if type(one) is SharedScan]
+
+
+def test_a_new_reading_takes_the_place_of_the_old_one_in_memory(machine: Machine) -> None:
+    """The collector of garbage comes late to objects that are old: by then there would be many readings."""
+    root = machine.home / ".agents/skills"
+    for name in ("one", "two", "three"):
+        write_skill(root, name)
+    clock = itertools.count(0, WEB_REFRESH_SECONDS + 1)
+    gc.collect()
+    gc.disable()
+    try:
+        others = {id(one()) for one in _scans()}
+        catalogue = _live(machine, now=lambda: float(next(clock)))
+        for number in range(3):
+            _searched(catalogue, "one")
+            for skill in catalogue.skills():
+                assert catalogue.skill(skill.slug) and catalogue.why(skill.slug)
+            assert catalogue.hosts() and catalogue.problems()
+            old = [one for one in _scans() if id(one()) not in others]
+            assert old
+            write_skill(root, "one", f"---\nname: one\ndescription: Text {number}\n---\n")
+            wait_for(lambda: True if f"Text {number}" in {one.description for one in catalogue.skills()} else None)
+            wait_for(lambda: True if all(one() is None for one in old) else None)
+    finally:
+        gc.enable()
+
+
+# Files of the package -----------------------------------------------------------------------------
 
 
 def test_every_template_and_asset_is_a_file_of_the_package() -> None:

@@ -153,8 +153,8 @@ _LOCKS = "locks"
 class Survey(NamedTuple):
     """The result of one scan: every skill file by each of its paths, and what every requested host finds.
 
-    The state of a host is built when it is asked for: `state_about` builds what matters to one file, `state` all of
-    it. `built` keeps both, `learned` what follows from all of them and was not in `packed`; `key` is that of the survey
+    The state of a host is built when it is asked for: `state` builds all of it, `state_about` what matters to one file.
+    `built` keeps the one, `built_among` the other, `learned` what follows from all of them and was not in `packed`; `key` is that of the survey
     in a cache, `disk` the state of the disk if only some of it was scanned. `roots` are those that were scanned,
     whoever reads them, and `packages` those that a walk of the repository found; None if it was not walked.
     """
@@ -168,7 +168,8 @@ class Survey(NamedTuple):
     names: NameIndex
     bodies: dict[str, Finding | None]
     unseen: tuple[Diagnostic, ...]
-    built: dict[str | tuple[str, frozenset[str]], HostState]
+    built: dict[str, HostState]
+    built_among: dict[tuple[str, frozenset[str]], HostState]
     sizes: dict[str, ListSize]
     lists: dict[str, list[CatalogSkill]]
     recalled: dict[str, Any]
@@ -203,10 +204,6 @@ class Survey(NamedTuple):
         if state is None:
             return {"origin": None, "version": None, "changed": False}
         return {"origin": state.locked.source, "version": state.locked.version, "changed": state.changed}
-
-    def forget_states(self) -> None:
-        """Drop the states that were built: they refer to the survey, which would stay in memory when it is not used."""
-        self.built.clear()
 
     @property
     def states(self) -> dict[str, HostState]:
@@ -301,19 +298,21 @@ class Survey(NamedTuple):
             return self.state(host)
         real_paths |= self.names.preventing(scan.profile)
         key = (host, real_paths)
-        if key not in self.built:
+        if key not in self.built_among:
             found = scan.walk.found(real_paths, self.names.files)
-            size = (lambda: self.list_size(host)) if scan.profile.catalog_budget else ListSize
-            self.built[key] = state_of(scan, found, self.scan.facts, size)
-        return self.built[key]
+            # Not of `self`, which keeps this state: a cycle would hold all of it in memory until it is collected.
+            whole = self._replace(built_among={})
+            size = (lambda: whole.list_size(host)) if scan.profile.catalog_budget else ListSize
+            self.built_among[key] = state_of(scan, found, self.scan.facts, size)
+        return self.built_among[key]
 
     def with_host(self, scan: HostScan) -> "Survey":
         """Return the survey of a disk on which one host finds something else."""
         host = scan.profile.name
-        kept = {key: state for key, state in self.built.items() if host != (key if isinstance(key, str) else key[0])}
         return self._replace(
             hosts={**self.hosts, host: scan},
-            built=kept,
+            built={name: state for name, state in self.built.items() if name != host},
+            built_among={key: state for key, state in self.built_among.items() if key[0] != host},
             sizes={},
             lists={},
             recalled={},
@@ -417,6 +416,7 @@ def _unpacked(
         {},
         {},
         {},
+        {},
     )
     packages = None if contents.packages is None else tuple(contents.packages)
     survey = survey._replace(roots=tuple(all_roots), packages=packages)
@@ -514,6 +514,7 @@ def _survey(
         names,
         {},
         tuple(unseen),
+        {},
         {},
         {},
         {},

@@ -106,14 +106,14 @@ def _state_with(
         return state_of(changed, found, facts)
     if not scan.profile.catalog_budget:
         return state_of(changed, found, facts, ListSize)
-    before = survey.state_among(host, among)
+    before, after = survey.state_among(host, among), state_of(changed, found, facts, ListSize)
 
     @cache
     def size() -> ListSize:
-        return size_of(_with_changes(survey.visible_list(host), before, state), scan.profile, survey.scan.facts.sizes)
+        return size_of(_with_changes(survey.visible_list(host), before, after), scan.profile, survey.scan.facts.sizes)
 
-    state = state_of(changed, found, facts, size)
-    return state
+    # Not in `after` itself: a state that refers to itself keeps the whole survey until the collector finds the cycle.
+    return after._replace(size=size)
 
 
 def _affected(

@@ -138,7 +138,16 @@ class LocalCatalogue:
                 self._is_reading = False
 
     def _read(self) -> None:
-        """Read the disk; what has not changed keeps the state with everything that was learned from it."""
+        """Read the disk, and make what takes long; by then nothing refers to the state before."""
+        if self._look() and not self._options.waits:
+            assert self._state is not None, "a look that succeeds has a state"
+            self._state.prepare()
+
+    def _look(self) -> bool:
+        """Read the disk; what has not changed keeps the state with everything that was learned from it.
+
+        Return False if the disk cannot be read.
+        """
         options = self._options
         try:
             found = take_inventory(
@@ -147,24 +156,14 @@ class LocalCatalogue:
             journals = self._journals.read()
         except (SkillError, OSError) as error:
             self._failure = str(error)
-            return
+            return False
+        before = self._state
+        state = before if before is not None and before.shows(found) else _State(options, found)
         with self._lock:
-            before = self._state
-        if before is not None and before.shows(found):
-            found.survey.forget_states()
-        else:
-            state = _State(options, found)
-            with self._lock:
-                self._state = state
-            if before is not None:
-                before.forget()
-        with self._lock:
-            self.journals = journals
+            self._state, self.journals = state, journals
             self._read_at, self._failure = self._now(), ""
             self._clock = "" if options.waits else time.strftime("%H:%M:%S")
-            state = self._state  # type: ignore[assignment]
-        if not options.waits:
-            state.prepare()
+        return True
 
     def _current(self) -> "_State":
         """Return the last state that was read, and have it read again if that was long ago."""
@@ -318,7 +317,9 @@ class _State:
         catalog = catalog_of(found, options.profile, options.settings)
         self._descriptions = {skill.real_path: skill.description for skill in catalog.skills}
         self._declared = {skill.real_path: skill.name for skill in catalog.skills}
-        place = (options.environment, options.profile, options.settings, "ask")
+        # Pages search with every key: a server of embeddings would get each beginning of a word.
+        profile = options.profile._replace(configured_scorer="ignored")
+        place = (options.environment, profile, options.settings, "ask")
         self._shelf = Shelf(*place, use_cache=options.cache is not None, catalog=catalog)  # type: ignore[arg-type]
         self._ready = threading.Event()
         self._search_problem = ""
@@ -338,13 +339,6 @@ class _State:
             found.names,
             found.hosts,
         )
-
-    def forget(self) -> None:
-        """Drop what would keep this state in memory; a page that still shows it finds it out again."""
-        with self.lock:
-            self.found.survey.forget_states()
-            if "_survey" in self.__dict__:
-                self._survey.forget_states()
 
     def prepare(self) -> None:
         """Make what pages show that takes long: the index of the search, then collisions and what is outdated."""
