@@ -11,6 +11,7 @@ import re
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -321,7 +322,8 @@ def test_a_search_marks_the_words_that_match(machine: Machine) -> None:
 
 def test_a_search_that_follows_what_is_typed_asks_no_server_of_embeddings(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "pdf", "---\nname: pdf\ndescription: Fills in forms\n---\n")
-    with EmbeddingServer() as server:
+    server = EmbeddingServer()
+    with server:
         machine.configure(f'[search.scorer]\nurl = "{server.address}"\nmodel = "small"\n')
         catalogue = _live(machine)
         _searched(catalogue, "forms")
@@ -588,6 +590,14 @@ def _scans() -> list[weakref.ref[SharedScan]]:
     return [weakref.ref(one) for one in gc.get_objects() if type(one) is SharedScan]
 
 
+def _shows(catalogue: LocalCatalogue, description: str) -> bool | None:
+    return description in {skill.description for skill in catalogue.skills()} or None
+
+
+def _are_gone(scans: list[weakref.ref[SharedScan]]) -> bool | None:
+    return all(one() is None for one in scans) or None
+
+
 def test_a_new_reading_takes_the_place_of_the_old_one_in_memory(machine: Machine) -> None:
     """The collector of garbage comes late to objects that are old: by then there would be many readings."""
     root = machine.home / ".agents/skills"
@@ -602,13 +612,15 @@ def test_a_new_reading_takes_the_place_of_the_old_one_in_memory(machine: Machine
         for number in range(3):
             _searched(catalogue, "one")
             for skill in catalogue.skills():
-                assert catalogue.skill(skill.slug) and catalogue.why(skill.slug)
-            assert catalogue.hosts() and catalogue.problems()
+                assert catalogue.skill(skill.slug) is not None
+                assert catalogue.why(skill.slug)
+            assert catalogue.hosts()
+            assert catalogue.problems()
             old = [one for one in _scans() if id(one()) not in others]
             assert old
             write_skill(root, "one", f"---\nname: one\ndescription: Text {number}\n---\n")
-            wait_for(lambda: True if f"Text {number}" in {one.description for one in catalogue.skills()} else None)
-            wait_for(lambda: True if all(one() is None for one in old) else None)
+            wait_for(partial(_shows, catalogue, f"Text {number}"))
+            wait_for(partial(_are_gone, old))
     finally:
         gc.enable()
 

@@ -154,9 +154,10 @@ class Survey(NamedTuple):
     """The result of one scan: every skill file by each of its paths, and what every requested host finds.
 
     The state of a host is built when it is asked for: `state` builds all of it, `state_about` what matters to one file.
-    `built` keeps the one, `built_among` the other, `learned` what follows from all of them and was not in `packed`; `key` is that of the survey
-    in a cache, `disk` the state of the disk if only some of it was scanned. `roots` are those that were scanned,
-    whoever reads them, and `packages` those that a walk of the repository found; None if it was not walked.
+    `built` keeps the one, `built_among` the other, `learned` what follows from all of them and was not in `packed`;
+    `key` is that of the survey in a cache, `disk` the state of the disk if only some of it was scanned. `roots` are
+    those that were scanned, whoever reads them, and `packages` those that a walk of the repository found; None if it
+    was not walked.
     """
 
     environment: Environment

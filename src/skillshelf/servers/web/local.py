@@ -5,6 +5,7 @@ than `WEB_REFRESH_SECONDS`; nothing is written but the caches that every command
 """
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -134,6 +135,7 @@ class LocalCatalogue:
             self._wanted.clear()
             try:
                 self._read()
+                _return_free_memory()
             finally:
                 self._is_reading = False
 
@@ -286,6 +288,16 @@ class LocalCatalogue:
         return self._journals.story(self.journals, key)
 
     journals: Journals = Journals(None, (), {})
+
+
+def _return_free_memory() -> None:
+    """Return to the system what the allocator of glibc keeps after a reading; others keep little."""
+    if sys.platform == "linux":
+        import ctypes
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def _shown_paths(options: LocalOptions, repository: str | None) -> ShownPaths:
