@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from support.journal_streams import ADA, NOW, chain, events
 from support.postgres import PASSWORD, PostgresCluster
-from support.published_servers import serving, wait_for
+from support.published_servers import serving
 from support.trees import Machine
+from support.waiting import wait_for
 
 from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres, open_database
 from skillshelf.servers.team.journal_intake import SERVER, take

@@ -10,9 +10,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from support.published_servers import wait_for
 from support.teams import Answer, RunningTeam, running_team
 from support.trees import Machine, write_skill
+from support.waiting import wait_for
 
 from support.issuers import AUDIENCE, IssuerUnderTest, issuer_over_http, unsigned  # isort: skip
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from support.embedding_server import EmbeddingServer
 from support.installs import trusted, upstream
-from support.published_servers import wait_for
 from support.trees import Machine, write_skill
 from support.usage_journals import make_home, make_journals
+from support.waiting import wait_for
 from support.web import (
     HOSTILE_NAMES,
     Browser,
@@ -33,7 +33,7 @@ from support.web import (
 
 from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS, WEB_REFRESH_SECONDS, WEB_TABLE_COLUMNS
-from skillshelf.servers.web import assets
+from skillshelf.servers.web import assets, local
 from skillshelf.servers.web.catalogue import Preparation, SearchAnswer, slug_of, slugs_of
 from skillshelf.servers.web.local import LocalCatalogue, LocalOptions
 from skillshelf.servers.web.markdown import render_markdown
@@ -623,6 +623,28 @@ def test_a_new_reading_takes_the_place_of_the_old_one_in_memory(machine: Machine
             wait_for(partial(_are_gone, old))
     finally:
         gc.enable()
+
+
+def test_a_reading_that_fails_is_named_and_the_next_one_is_shown(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, calls = machine.home / ".agents/skills", itertools.count()
+    write_skill(root, "one")
+
+    def fail_once() -> None:
+        if next(calls) == 0:
+            raise ZeroDivisionError("odd")
+
+    monkeypatch.setattr(local, "_return_free_memory", fail_once)
+    clock = itertools.count(0, WEB_REFRESH_SECONDS + 1)
+    catalogue = _live(machine, now=lambda: float(next(clock)))
+    wait_for(lambda: catalogue.preparing() is None or None)
+
+    write_skill(root, "one", "---\nname: one\ndescription: Later\n---\n")
+    wait_for(partial(_shows, catalogue, "Later"))
+    write_skill(root, "one", "---\nname: one\ndescription: Latest\n---\n")
+    wait_for(partial(_shows, catalogue, "Latest"))
+    assert "the skills cannot be read for the pages: ZeroDivisionError: odd" in capsys.readouterr().err
 
 
 # Files of the package -----------------------------------------------------------------------------

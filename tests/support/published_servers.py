@@ -7,17 +7,17 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from skillshelf import open_shelf
 from skillshelf.install.pack import zip_of
 from skillshelf.servers.team.database import Database, open_database
+from support.waiting import wait_for
 
 __all__ = [
     "ServerUnderTest",
@@ -28,10 +28,7 @@ __all__ = [
     "serving",
     "skill",
     "token_for",
-    "wait_for",
 ]
-
-_T = TypeVar("_T")
 
 
 def skill(name: str, text: str = "Do it.", description: str | None = None, **files: bytes) -> dict[str, bytes]:
@@ -161,16 +158,6 @@ def _address_in(log: Path, process: subprocess.Popen[bytes]) -> str | None:
     assert process.poll() is None, log.read_text()
     found = re.search(r"serving at (http://[^\s/]+)", log.read_text())
     return found[1] if found and "ready:" in log.read_text() else None
-
-
-def wait_for(look: Callable[[], _T | None], seconds: float = 60.0) -> _T:
-    """Return what a function returns once that is not None; fail after a while."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if (found := look()) is not None:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"nothing came within {seconds} seconds")
 
 
 def token_for(database: str, subject: str, *scopes: str, tenant: str = "default") -> str:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.published_servers import wait_for
 from support.trees import Machine
+from support.waiting import wait_for
 
 pytest.importorskip("mcp", reason="needs the extra: pip install 'skillshelf[server]'")
 pytest.importorskip("jwt", reason="needs the extra: pip install 'skillshelf[server]'")

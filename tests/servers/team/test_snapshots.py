@@ -9,16 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.needs import require
-from support.published_servers import (
-    ServerUnderTest,
-    fetched,
-    packed,
-    postgres,
-    running_server,
-    serving,
-    token_for,
-    wait_for,
-)
+from support.published_servers import ServerUnderTest, fetched, packed, postgres, running_server, serving, token_for
+from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
 from skillshelf.servers.team.blobs import open_blobs

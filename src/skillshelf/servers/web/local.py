@@ -21,7 +21,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
-from skillshelf.core.console import as_json
+from skillshelf.core.console import as_json, note
 from skillshelf.core.digests import sha256
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import (
@@ -136,6 +136,9 @@ class LocalCatalogue:
             try:
                 self._read()
                 _return_free_memory()
+            except Exception as error:  # the outermost frame of the thread: the next reading must still begin
+                self._failure = f"{type(error).__name__}: {error}"
+                note(f"the skills cannot be read for the pages: {visible(cut(self._failure, 300))}")
             finally:
                 self._is_reading = False
 
