@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -401,3 +405,34 @@ def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> N
         wait_for(rebuilt)
         assert second.published.snapshots.placed("acme", shelf.state.snapshot) is not None
         assert names_for(second, "frobnicator") == ["deploy"]
+
+
+def status_at(url: str, token: str, body: bytes | None = None) -> int:
+    """Send a request as a client of the protocol or a browser does; return the status of the answer."""
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream, text/html"}
+    request = urllib.request.Request(url, body, {**headers, "Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.mark.slow
+def test_every_surface_is_unavailable_while_nothing_is_known_of_a_tenant(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    token = token_for(address, "ada", "skills:read", "skills:publish", tenant="acme")
+    publish_elsewhere(address, tmp_path, "deploy", "Do it.", "Ship the site.")
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}).encode()
+    with serving(tmp_path / "a", address, tmp_path / "blobs") as server:
+        surfaces = ((f"{server}/api/v1/skills", None), (f"{server}/skills", None), (f"{server}/mcp", begin))
+        # The token is known now, and the skills of its tenant are not.
+        assert status_at(f"{server}/api/v1/me", token) == 200
+        away = [file.rename(tmp_path / f"away-{file.name}") for file in tmp_path.glob("team*.sqlite*")]
+        assert [status_at(url, token, body) for url, body in surfaces] == [503, 503, 503]
+        for file in away:
+            file.rename(tmp_path / file.name.removeprefix("away-"))
+        for url, body in surfaces:
+            wait_for(partial(lambda *asked: True if status_at(*asked) == 200 else None, url, token, body))
