@@ -423,6 +423,8 @@ def status_at(url: str, token: str, body: bytes | None = None) -> int:
 def test_every_surface_is_unavailable_while_nothing_is_known_of_a_tenant(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path}/team.sqlite"
     token = token_for(address, "ada", "skills:read", "skills:publish", tenant="acme")
+    publish_elsewhere(address, tmp_path, "brew", "Boil it.", "Make coffee.")
+    shutil.rmtree(tmp_path / "blobs")
     publish_elsewhere(address, tmp_path, "deploy", "Do it.", "Ship the site.")
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}).encode()
@@ -436,3 +438,5 @@ def test_every_surface_is_unavailable_while_nothing_is_known_of_a_tenant(tmp_pat
             file.rename(tmp_path / file.name.removeprefix("away-"))
         for url, body in surfaces:
             wait_for(partial(lambda *asked: True if status_at(*asked) == 200 else None, url, token, body))
+        # The page of a release whose files are lost does not look as if it had no text.
+        assert [status_at(f"{server}/skills/{name}", token) for name in ("brew", "deploy")] == [503, 200]
