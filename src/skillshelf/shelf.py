@@ -322,14 +322,17 @@ class Shelf:
     @property
     def is_search_ready(self) -> bool:
         """True if the next search need not open an index first, as far as the last scan of the disk tells."""
-        return self._finder is not None and self._finder[0] is self._catalog and self._finder[1].is_prepared
+        found = self._finder
+        return found is not None and found[0] is self._catalog and found[1].is_prepared
 
     def _current_finder(self) -> "Finder":
         """Return the finder of the current catalog; a new scan makes a new one."""
         from skillshelf.search.query import Finder
 
         catalog = self.catalog
-        if self._finder is None or self._finder[0] is not catalog:
+        # Read once: another thread may drop it.
+        found = self._finder
+        if found is None or found[0] is not catalog:
             finder = Finder(
                 catalog.skills,
                 cwd=self.environment.cwd,
@@ -341,8 +344,8 @@ class Shelf:
                 copies=self.profile.search_copies,
                 weak=self.profile.search_weak,
             )
-            self._finder = catalog, finder
-        return self._finder[1]
+            found = self._finder = catalog, finder
+        return found[1]
 
     def _open_index(self, catalog: Catalog) -> "IndexSnapshot":
         from skillshelf.search.index import ScanStamps, folder_for, open_index

@@ -186,6 +186,7 @@ __all__ = [
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
     "SNAPSHOTS_KEPT",
+    "SNAPSHOT_LAG",
     "SOURCE_ENTRIES",
     "SOURCE_INDEX_BYTES",
     "SOURCE_LABEL_CHARS",
@@ -815,6 +816,9 @@ CATALOG_POLL_SECONDS = 5
 
 SNAPSHOTS_KEPT = 3
 """Snapshots of the search index that a team server keeps unpacked for each tenant."""
+
+SNAPSHOT_LAG = 1000
+"""Releases newer than the snapshot whose text a team server searches at once; of more, the oldest wait for the next."""
 
 KNOWN_SECONDS = 60
 """Time for which the team server takes a checked token and the keys of an issuer as valid without asking again."""

@@ -42,6 +42,8 @@ __all__ = [
     "handle",
     "index_damage",
     "index_stamps",
+    "indexed_terms",
+    "is_complete_index",
     "open_index",
     "packed_index",
     "place_index",
@@ -166,6 +168,12 @@ def _indexed_text(skill: CatalogSkill, weights: Weights) -> IndexedTerms:
     return IndexedTerms(terms, files.stamp_at(skill.real_path) if is_read else None)
 
 
+def indexed_terms(skill: CatalogSkill) -> str | None:
+    """Return the terms of a skill as `open_index` takes them; None if its file cannot be read."""
+    terms, after = _indexed_text(skill, WEIGHTS)
+    return terms if after is not None else None
+
+
 def _body(skill: CatalogSkill) -> str:
     """Return the text after the frontmatter; empty if the file is gone or a load would refuse it."""
     if skill.scope == "remote":
@@ -251,6 +259,7 @@ def open_index(
     weights: Weights = WEIGHTS,
     digests: Mapping[str, str] | None = None,
     stamps: Sequence[int] | None = None,
+    known: dict[int, str] | None = None,
     readonly: bool = False,
 ) -> IndexSnapshot:
     """Return an index of exactly these skills, as a scan saw them or as they are on disk now.
@@ -258,10 +267,11 @@ def open_index(
     Without a folder, or if nothing can be stored there, it is built in memory. `report` is told of each skill that is
     added, of how many. `digests` are those of skills, by path, whose files never change: they are known by these and
     not by their files, so the index is the same on every machine; `stamps` are what `digest_stamp` returns for all
-    skills, if they are known already. A `readonly` folder is left as it is, and what its
-    index lacks is added in memory.
+    skills, if they are known already, and `known` the terms of some by their stamps, which are not read again; those
+    that are read are added to it. A `readonly` folder is left as it is, and what its index lacks is added in memory.
     """
-    update = _IndexUpdate(skills, scan or ScanStamps(time.time_ns(), ()), weights, stream, report, digests or {})
+    looked = scan or ScanStamps(time.time_ns(), ())
+    update = _IndexUpdate(skills, looked, weights, stream, report, digests or {}, known)
     if stamps is not None:
         update.stamps = list(stamps)
     if folder is not None:
@@ -414,6 +424,11 @@ def index_stamps(folder: str) -> frozenset[int]:
     return frozenset(found.stamps) if found is not None else frozenset()
 
 
+def is_complete_index(folder: str) -> bool:
+    """Return whether a folder has an index whose files match their seal."""
+    return _IndexFolder(folder).is_sealed()
+
+
 def index_damage(folder: str) -> str | None:
     """Return what is wrong with the index in a folder, or None if it is complete or another process writes it."""
     if not files.is_own_folder(folder):
@@ -483,9 +498,11 @@ class _IndexUpdate:
         stream: "TextIO | None",
         report: Report | None,
         digests: Mapping[str, str],
+        known: dict[int, str] | None,
     ) -> None:
         self._skills = skills
         self._digests = digests
+        self._known = known
         self._weights = weights
         self._stream = stream
         self._report = report
@@ -565,23 +582,35 @@ class _IndexUpdate:
         found.base.reload()
 
     def _add(self, writer: "tantivy.IndexWriter", missing: Sequence[int], bar: Progress) -> None:
-        from tantivy import Document
-
-        with closing(gather([self._skills[position] for position in missing], self._weights)) as gathered:
+        unknown: list[int] = []
+        for position in missing:
+            if self._known is not None and (found := self._known.get(self.stamps[position])) is not None:
+                self._add_terms(writer, position, found)
+                bar.advance()
+            else:
+                unknown.append(position)
+        with closing(gather([self._skills[position] for position in unknown], self._weights)) as gathered:
             for number, (terms, after) in gathered:
-                position = missing[number]
+                position = unknown[number]
                 skill, seen = self._skills[position], self._seen[position]
                 self._unread += after is None
                 if after != seen and skill.path not in self._digests:
                     # The file was written after the scan: what was read may be half of it.
                     self.generation = None
                     self.stamps[position] = _stamp(skill, seen, time.time_ns())
-                document = Document()
-                document.add_integer("stamp", self.stamps[position])
-                # The token "/" is in every document; it counts them, deleted ones included.
-                document.add_text("terms", f"/ {terms}")
-                writer.add_document(document)
+                if self._known is not None:
+                    self._known.setdefault(self.stamps[position], terms)
+                self._add_terms(writer, position, terms)
                 bar.advance()
+
+    def _add_terms(self, writer: "tantivy.IndexWriter", position: int, terms: str) -> None:
+        from tantivy import Document
+
+        document = Document()
+        document.add_integer("stamp", self.stamps[position])
+        # The token "/" is in every document; it counts them, deleted ones included.
+        document.add_text("terms", f"/ {terms}")
+        writer.add_document(document)
 
 
 def _seen_stamps(skills: Sequence[CatalogSkill], scan: ScanStamps, digests: Mapping[str, str]) -> list[Stamp | None]:

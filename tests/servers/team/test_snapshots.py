@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +21,7 @@ from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.upload import read_upload
-from skillshelf.servers.team.values import Caller
+from skillshelf.servers.team.values import FILES_AWAY, Caller
 
 ADA = Caller("ada", "acme", frozenset({"skills:read", "skills:publish"}))
 
@@ -259,3 +263,172 @@ def test_a_client_loads_and_reads_a_release_that_is_not_on_this_machine_yet(tmp_
             assert client.call("skill_read", {"uri": "skill://deploy/references/page"}).text == "More."
         finally:
             client.end()
+
+
+def publish_elsewhere(address: str, folder: Path, name: str, text: str, description: str) -> None:
+    """Publish as a server does that builds no snapshot."""
+    with closing(open_database(address)) as database:
+        blobs = open_blobs(str(folder / "blobs"), make_environment(str(folder), str(folder), {}))
+        Releases(database, blobs).publish(ADA, read_upload(packed(name, text, description=description)))
+
+
+def test_the_text_of_a_release_is_found_before_any_snapshot_has_it(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, seconds=600.0) as server:
+        built(server, publish(server, "deploy", "Mention the frobnicator.", "Ship the site."))
+        shelf = server.published.shelf_of("acme")
+        publish_elsewhere(address, tmp_path, "brew", "Mind the zymurgical kettle.", "Make a pot of coffee.")
+        shelf.follow()
+        assert names_for(server, "pot of coffee") == ["brew"]
+        assert shelf.bring_near() == (False, True)
+        assert names_for(server, "zymurgical") == ["brew"]
+        assert names_for(server, "frobnicator") == ["deploy"]
+        assert shelf.state.snapshot is not None
+        assert shelf.state.snapshot.rev < shelf.state.rev
+        # A newer release of the same name has other words.
+        publish_elsewhere(address, tmp_path, "brew", "Mind the quixotic kettle.", "Make a pot of coffee.")
+        shelf.follow()
+        shelf.bring_near()
+        assert names_for(server, "quixotic") == ["brew"]
+        assert names_for(server, "zymurgical") == []
+
+
+def test_many_releases_without_a_snapshot_wait_for_it_and_new_ones_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillshelf.servers.team.published_catalog.SNAPSHOT_LAG", 2)
+    monkeypatch.setattr("skillshelf.servers.team.snapshots.Snapshots.build", lambda *given: None)
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, seconds=600.0) as server:
+        for name in ("audit", "brew", "deploy"):
+            publish_elsewhere(address, tmp_path, name, f"Mention the {name}icator.", f"Use it for {name}.")
+        shelf = server.published.shelf_of("acme")
+        shelf.bring_near()
+        assert names_for(server, "brew") == ["brew"]
+        assert names_for(server, "brewicator") == []
+        publish_elsewhere(address, tmp_path, "notes", "Mind the zymurgical kettle.", "Make release notes.")
+        shelf.follow()
+        shelf.bring_near()
+        assert names_for(server, "zymurgical") == ["notes"]
+
+
+def test_a_release_whose_files_are_lost_is_unavailable_and_the_others_are_served(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, seconds=600.0) as server:
+        archives = {}
+        for name in ("deploy", "brew", "notes"):
+            body = packed(name, f"Mention the {name}icator.", description=f"Use it for {name}.")
+            archives[name] = server.json(ADA, "POST", "/api/v1/releases", body, 201)["release"]["artifact"]
+        built(server, 3)
+    blobs = {name: tmp_path / "blobs" / digest[7:9] / digest[9:] for name, digest in archives.items()}
+    blobs["deploy"].unlink()
+    blobs["brew"].chmod(0o600)
+    blobs["brew"].write_bytes(b"other bytes")
+    with running_server(tmp_path, address, home=tmp_path / "other", seconds=600.0) as server:
+        for name in ("deploy", "brew"):
+            found = server.call(ADA, "GET", f"/api/v1/skills/{name}")
+            assert found.status == 503, found.body
+            assert found.body.count(b"\n") == 1
+            assert FILES_AWAY.encode() in found.body
+            assert names_for(server, f"{name}icator") == [name]
+        assert server.json(ADA, "GET", "/api/v1/skills")["count"] == 3
+        assert "notesicator" in server.json(ADA, "GET", "/api/v1/skills/notes")["text"]
+        client = server.server.services.catalogs.of(ADA).sessions.start("test", subject="ada")
+        try:
+            for tool, given in (
+                ("skill_load", {"name": "deploy"}),
+                ("skill_load", {"name": "brew"}),
+                ("skill_read", {"uri": "skill://brew/SKILL.md"}),
+            ):
+                assert client.call(tool, given).text == f"Error: {FILES_AWAY}"
+            assert "notesicator" in client.call("skill_load", {"name": "notes"}).text
+        finally:
+            client.end()
+
+
+def test_a_tenant_of_which_nothing_is_known_is_unavailable_and_not_empty(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address) as server:
+        publish(server, "deploy")
+    with running_server(tmp_path, address, seconds=600.0) as server:
+        for file in tmp_path.glob("team*.sqlite*"):
+            file.rename(tmp_path / f"away-{file.name}")
+        for path in ("skills", "search", "skills/deploy"):
+            found = server.call(ADA, "GET", f"/api/v1/{path}", q="deploy")
+            assert found.status == 503, found.body
+            assert b"the database does not answer" in found.body
+        for file in tmp_path.glob("away-*"):
+            file.rename(tmp_path / file.name.removeprefix("away-"))
+        wait_for(lambda: True if server.call(ADA, "GET", "/api/v1/skills").status == 200 else None)
+        assert names_for(server, "deploy") == ["deploy"]
+
+
+def test_a_snapshot_that_was_copied_with_other_stamps_is_fetched_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "a") as first:
+        built(first, publish(first, "deploy", "Mention the frobnicator.", "Ship the site."))
+        record = first.published.shelf_of("acme").state.snapshot
+        assert record is not None
+    shutil.copytree(tmp_path / "a" / "team" / "snapshots", tmp_path / "b" / "team" / "snapshots")
+    with running_server(tmp_path, address, home=tmp_path / "b") as second:
+        snapshots = second.published.snapshots
+        assert snapshots.placed("acme", record) is None
+        assert names_for(second, "frobnicator") == ["deploy"]
+        assert snapshots.placed("acme", record) is not None
+        assert list(second.published.store.trees()) == []
+    assert "do not match its seal, so it is fetched again" in capsys.readouterr().err
+
+
+def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "a") as first:
+        built(first, publish(first, "deploy", "Mention the frobnicator.", "Ship the site."))
+        record = first.published.shelf_of("acme").state.snapshot
+        first.published._blobs.remove(record.digest)
+    with running_server(tmp_path, address, home=tmp_path / "b") as second:
+        shelf = second.published.shelf_of("acme")
+
+        def rebuilt() -> bool | None:
+            shelf.follow()
+            return True if shelf.state.snapshot not in (None, record) else None
+
+        wait_for(rebuilt)
+        assert second.published.snapshots.placed("acme", shelf.state.snapshot) is not None
+        assert names_for(second, "frobnicator") == ["deploy"]
+
+
+def status_at(url: str, token: str, body: bytes | None = None) -> int:
+    """Send a request as a client of the protocol or a browser does; return the status of the answer."""
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream, text/html"}
+    request = urllib.request.Request(url, body, {**headers, "Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.mark.slow
+def test_every_surface_is_unavailable_while_nothing_is_known_of_a_tenant(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    token = token_for(address, "ada", "skills:read", "skills:publish", tenant="acme")
+    publish_elsewhere(address, tmp_path, "brew", "Boil it.", "Make coffee.")
+    shutil.rmtree(tmp_path / "blobs")
+    publish_elsewhere(address, tmp_path, "deploy", "Do it.", "Ship the site.")
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}).encode()
+    with serving(tmp_path / "a", address, tmp_path / "blobs") as server:
+        surfaces = ((f"{server}/api/v1/skills", None), (f"{server}/skills", None), (f"{server}/mcp", begin))
+        # The token is known now, and the skills of its tenant are not.
+        assert status_at(f"{server}/api/v1/me", token) == 200
+        away = [file.rename(tmp_path / f"away-{file.name}") for file in tmp_path.glob("team*.sqlite*")]
+        assert [status_at(url, token, body) for url, body in surfaces] == [503, 503, 503]
+        for file in away:
+            file.rename(tmp_path / file.name.removeprefix("away-"))
+        for url, body in surfaces:
+            wait_for(partial(lambda *asked: True if status_at(*asked) == 200 else None, url, token, body))
+        # The page of a release whose files are lost does not look as if it had no text.
+        assert [status_at(f"{server}/skills/{name}", token) for name in ("brew", "deploy")] == [503, 200]

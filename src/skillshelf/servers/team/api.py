@@ -119,6 +119,8 @@ def show_skill(request: TeamRequest) -> TeamAnswer:
     """Give a skill with its text and the digests of its files."""
     skills = request.services.catalogs.of(request.caller)
     skill = _named(skills, request.parts["name"])
+    # First: an entry would say that the folder is gone, where the blob store lost it or does not answer.
+    skills.shelf.make_ready(skill)
     entry = next(iter(skills.entries(skill)))
     if isinstance(entry, OmittedSkill):
         raise SkillError(f"{skill.name} is not published: {entry.reason}")

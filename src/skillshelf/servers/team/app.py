@@ -33,7 +33,9 @@ from skillshelf.servers.team.routes import (
 )
 from skillshelf.servers.team.services import TeamServices
 from skillshelf.servers.team.values import (
+    FILES_AWAY,
     METRICS_READ,
+    BlobsAway,
     Caller,
     DatabaseAway,
     NotAuthenticated,
@@ -131,7 +133,11 @@ class TeamApp:
         route: TeamRoute | None = scope.get(_ROUTE)
         app = self._mcp if scope["path"] == PATH else route.app if route is not None else None
         if app is not None:
-            await app(scope, receive, send)
+            try:
+                await app(scope, receive, send)
+            except DatabaseAway:
+                # The skills of the caller could not be opened, before anything was sent.
+                await _send(send, _away(), with_body=scope["method"] != "HEAD")
         elif route is not None:
             answer = await self._answer(route, scope, receive)
             await _send(send, answer, with_body=scope["method"] != "HEAD")
@@ -166,12 +172,20 @@ def _answered(run: Callable[[TeamRequest], TeamAnswer], request: TeamRequest) ->
     try:
         return run(request)
     except DatabaseAway:
-        return _error(503, "unavailable", "the database does not answer")
+        return _away()
+    except BlobsAway as error:
+        if str(error) != FILES_AWAY:
+            note(f"{request.method} {cut(fold(request.path), 200)}: {cut(fold(str(error)), 200)}")
+        return _error(503, "unavailable", FILES_AWAY)
     except SkillError as error:
         return _error(status_of(error), kind_of(error).code, str(error))
     except Exception as error:  # the outermost frame: a mistake of ours must not end the connection
         note(f"{request.method} {request.path}: {type(error).__name__}: {cut(fold(str(error)), 200)}")
         return _error(500, "failed", "an error of the server")
+
+
+def _away() -> TeamAnswer:
+    return _error(503, "unavailable", "the database does not answer")
 
 
 def _error(status: int, code: str, message: str) -> TeamAnswer:

@@ -43,7 +43,7 @@ from skillshelf.servers.team.releases import PUBLISHED, Release
 from skillshelf.servers.team.routes import PUBLIC, TeamRoute, base_of
 from skillshelf.servers.team.services import TeamServices
 from skillshelf.servers.team.upload import unpacked_artifact
-from skillshelf.servers.team.values import ADMIN, DEFAULT_TENANT, JOURNAL_READ, READ, Caller, DatabaseAway
+from skillshelf.servers.team.values import ADMIN, DEFAULT_TENANT, JOURNAL_READ, READ, BlobsAway, Caller, DatabaseAway
 from skillshelf.servers.web.catalogue import (
     Catalogue,
     CommandHint,
@@ -265,7 +265,8 @@ class TeamCatalogue:
         return [FileEntry(one["uri"].removeprefix(above), one["size"]) for one in entry.resources]
 
     def _read(self, skill: CatalogSkill, path: str, limit: int) -> bytes | None:
-        """Return a file of a skill, if it is one of those that are published."""
+        """Return a file of a skill, if it is one of those that are published; raise `BlobsAway`."""
+        self._skills.shelf.make_ready(skill)
         try:
             state = self._skills.scan(SkillTarget(skill, self._skills.base_of(skill), ""))
             if state is None or path not in state.files:
@@ -437,6 +438,11 @@ def _away(request: Request, error: Exception) -> Response:
     return page_response(message_page("Not now", text, status=503, back=True))
 
 
+def _files_away(request: Request, error: Exception) -> Response:
+    text = "The files of this skill cannot be had at the moment. The other skills can still be read."
+    return page_response(message_page("Not now", text, status=503, back=True))
+
+
 def team_pages(services: TeamServices) -> list[TeamRoute]:
     """Return the routes of the pages; a caller sees the catalogue of its token or login."""
 
@@ -447,7 +453,7 @@ def team_pages(services: TeamServices) -> list[TeamRoute]:
         return TeamCatalogue(services, caller, lists, base_of(request.scope))
 
     lists = SkillLists()
-    app = Starlette(routes=page_routes(catalogue_of), exception_handlers={DatabaseAway: _away})
+    app = Starlette(routes=page_routes(catalogue_of), exception_handlers={DatabaseAway: _away, BlobsAway: _files_away})
     found = [
         TeamRoute("GET", path, f"{JOURNAL_READ} {ADMIN}" if path.startswith(_JOURNAL_PAGES) else READ, "", app=app)
         for path, _ in PAGES

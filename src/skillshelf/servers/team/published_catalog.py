@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.build import order_key
@@ -17,16 +18,23 @@ from skillshelf.catalog.store import Store
 from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import make_own_folder
-from skillshelf.core.limits import CATALOG_POLL_SECONDS, TENANTS_OPEN
+from skillshelf.core.limits import CATALOG_POLL_SECONDS, SNAPSHOT_LAG, TENANTS_OPEN
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold
 from skillshelf.core.values import Catalog, CatalogSkill, RootReport, Shadowed
-from skillshelf.errors import SkillChanged, SkillError
-from skillshelf.search.index import folder_for, open_index
+from skillshelf.errors import SkillError
+from skillshelf.search.index import folder_for, index_stamps, indexed_terms, open_index
 from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.database import Database, PostgresDatabase
 from skillshelf.servers.team.release_access import Releases
-from skillshelf.servers.team.release_skills import KeptSkills, ReleaseSkills, SkillMaker, keep_skills, kept_skills
+from skillshelf.servers.team.release_skills import (
+    KeptSkills,
+    MadeSkill,
+    ReleaseSkills,
+    SkillMaker,
+    keep_skills,
+    kept_skills,
+)
 from skillshelf.servers.team.releases import (
     CATALOG_TOPIC,
     CHANNELS,
@@ -40,7 +48,7 @@ from skillshelf.servers.team.releases import (
 )
 from skillshelf.servers.team.snapshots import SnapshotRecord, Snapshots, recorded_snapshot
 from skillshelf.servers.team.upload import unpacked_artifact
-from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, DatabaseAway, NoSuchTenant, TooNew
+from skillshelf.servers.team.values import DEFAULT_TENANT, FILES_AWAY, BlobsAway, DatabaseAway, NoSuchTenant, TooNew
 from skillshelf.shelf import Shelf, open_shelf
 
 if TYPE_CHECKING:
@@ -53,7 +61,10 @@ _LISTEN_SECONDS = 0.5
 """Time after which the thread that listens looks whether it should end."""
 
 _CLOSE_SECONDS = 5.0
+_TURN_SECONDS = 1.0
+"""Time after which texts that were fetched are searched, although more are missing."""
 _REST_SECONDS = 30.0
+_AWAY_SECONDS = 0.5
 
 
 class _CatalogState(NamedTuple):
@@ -109,6 +120,16 @@ class TenantShelf(Shelf):
         self._merged: tuple[Catalog, ReleaseSkills, Catalog] | None = None
         self._kept: tuple[str, SkillMaker] | None = None
         self._ready: set[str] = set()
+        # The snapshot that searches use; the names that changed since then, or since the start; the terms of skills
+        # that it lacks, by their stamps, and of which of them the text was there.
+        self._used: SnapshotRecord | None = None
+        self._recent: dict[str, None] = {}
+        self._terms: dict[int, str] = {}
+        self._with_text: frozenset[int] = frozenset()
+        self._try_after: dict[int, float] = {}
+        self._problem = ""
+        self._nearing = threading.Lock()
+        self._near: tuple[SnapshotRecord | None, ReleaseSkills] | None = None
         self.follow()
 
     @property
@@ -150,11 +171,10 @@ class TenantShelf(Shelf):
                 self._published = ReleaseSkills.of(self._maker(super().scan()), served)
             elif news.changes:
                 self._published = self._published.changed(news.changes)
+                self._recent = {**self._recent, **dict.fromkeys(news.changes)}
             self.state = news.state
             if is_new or self._catalog is None:
                 self._catalog = self.scan()
-            else:
-                self._finder = None
         self._followed = expected
 
     # What is kept for the next start --------------------------------------------------------------
@@ -177,7 +197,8 @@ class TenantShelf(Shelf):
         if state.snapshot is None or state.snapshot.rev != state.rev or not published.by_name:
             return
         path = self._catalogs.snapshots.beside(self.tenant, state.snapshot)
-        if self._kept != (path, published.maker) and files.kind_at(os.path.dirname(path)) == "folder":
+        is_kept = self._kept == (path, published.maker) and files.kind_at(path) == "file"
+        if not is_kept and files.kind_at(os.path.dirname(path)) == "folder":
             keep_skills(path, KeptSkills(state.rev, state.channel, published))
             self._kept = path, published.maker
 
@@ -215,7 +236,14 @@ class TenantShelf(Shelf):
         return own._replace(roots=roots, skills=skills, shadowed=(*own.shadowed, *shadowed))
 
     def make_ready(self, skill: CatalogSkill) -> None:
-        """Fetch the files of a release into the store of this machine, unless they are there."""
+        """Fetch the files of a release into the store of this machine, unless they are there; raise `BlobsAway`."""
+        try:
+            self._fetch(skill)
+        except BlobsAway as error:
+            note(f"tenant {self.tenant}: {skill.name}: {cut(fold(str(error)), 200)}")
+            raise BlobsAway(FILES_AWAY) from None
+
+    def _fetch(self, skill: CatalogSkill) -> None:
         if skill.source != PUBLISHED or skill.tree is None or skill.tree in self._ready:
             return
         now, before = self._artifacts
@@ -227,8 +255,14 @@ class TenantShelf(Shelf):
         if not published:
             return super()._open_index(catalog)
         skills = [catalog.skills[n] for n in published]
-        folder = self._catalogs.snapshots.opened(self.tenant, self.state.snapshot)
-        found = open_index(skills, folder, digests=digests_of(skills), stamps=self._stamps(skills), readonly=True)
+        found = open_index(
+            skills,
+            self._index_folder(),
+            digests=digests_of(skills),
+            stamps=self._stamps(skills),
+            known=self._terms,
+            readonly=True,
+        )
         own = [n for n, skill in enumerate(catalog.skills) if skill.source != PUBLISHED]
         if not own:
             return found
@@ -238,6 +272,77 @@ class TenantShelf(Shelf):
         self.indexing = None
         return local.joined(found, own, published)
 
+    def _index_folder(self) -> str | None:
+        """Return the folder of the newest snapshot on this machine; only if there is none, the newest is fetched."""
+        snapshots, newest = self._catalogs.snapshots, self.state.snapshot
+        for record in (newest, self._used):
+            if (path := snapshots.placed(self.tenant, record)) is not None:
+                return path
+        path = snapshots.opened(self.tenant, newest)
+        if path is not None:
+            self._used = newest
+        return path
+
+    def bring_near(self) -> tuple[bool, bool]:
+        """Bring the newest snapshot to this machine, and the texts of newer releases; searches go on meanwhile.
+
+        Return whether there are more texts, and whether the snapshot can be had.
+        """
+        with self._nearing:
+            with self._follow_lock:
+                newest, published, names = self.state.snapshot, self._published, self._recent
+            if self._near is not None and self._near[0] == newest and self._near[1] is published:
+                return False, True
+            before, folder = (self._used, self._with_text), self._catalogs.snapshots.opened(self.tenant, newest)
+            is_had = folder is not None or newest is None
+            if folder is not None:
+                self._used = newest
+            else:
+                folder = self._catalogs.snapshots.placed(self.tenant, self._used)
+            have = index_stamps(folder) if folder is not None else frozenset[int]()
+            lacking = [one for one in published.by_name.values() if one.stamp not in have]
+            terms = {one.stamp: self._terms[one.stamp] for one in lacking if one.stamp in self._terms}
+            if len(lacking) > SNAPSHOT_LAG:
+                # A server that begins without a snapshot leaves most of them to it.
+                lacking = [one for one in lacking if one.skill.name in names][-SNAPSHOT_LAG:]
+            more = self._add_texts(terms, lacking)
+            is_same = before == (self._used, self._with_text)
+            self._near = (newest, published) if is_had and len(self._with_text) == len(lacking) else None
+            with self._follow_lock:
+                lacks = {one.skill.name for one in lacking}
+                self._recent = {name: None for name in self._recent if name not in names or name in lacks}
+        if not is_same:
+            with self._lock:
+                self._finder = None
+        return more, is_had
+
+    def _add_texts(self, terms: dict[int, str], lacking: Sequence[MadeSkill]) -> bool:
+        """Add the terms of skills with their texts, as many as one turn has time for; return whether some are left."""
+        done = {one.stamp for one in lacking if one.stamp in self._with_text and one.stamp in terms}
+        end, problem, more = time.monotonic() + _TURN_SECONDS, "", False
+        for one in reversed(lacking):
+            if one.stamp in done or time.monotonic() < self._try_after.get(one.stamp, 0.0):
+                continue
+            if more := time.monotonic() > end:
+                break
+            try:
+                self._fetch(one.skill)
+            except (SkillError, OSError) as error:
+                # It is found by its name and description, and tried again after the others.
+                problem = problem or str(error)
+                self._try_after[one.stamp] = time.monotonic() + CATALOG_POLL_SECONDS
+                continue
+            found = indexed_terms(one.skill)
+            if found is not None:
+                terms[one.stamp] = found
+                done.add(one.stamp)
+        if problem and problem != self._problem:
+            note(f"tenant {self.tenant}: the text of a release is not searched: {cut(fold(problem), 200)}")
+        self._problem = problem or (self._problem if more or len(done) < len(lacking) else "")
+        self._try_after = {stamp: at for stamp, at in self._try_after.items() if stamp not in done}
+        self._terms, self._with_text = terms, frozenset(done)
+        return more
+
     def _stamps(self, skills: Sequence[CatalogSkill]) -> list[int] | None:
         """Return the numbers of skills in the index; None if the catalog is not that of the releases any more."""
         known = self._published.by_name
@@ -246,13 +351,13 @@ class TenantShelf(Shelf):
         return stamps if len(stamps) == len(skills) else None
 
     def build_snapshot(self) -> None:
-        """Build the snapshot of the revision that this shelf has, if nobody did."""
+        """Build the snapshot of the revision that this shelf has, unless there is one that can be had."""
         with self._follow_lock:
             # In this order: a look at the catalog follows what this server has published.
             catalog, state = self.catalog, self.state
         skills = [skill for skill in catalog.skills if skill.source == PUBLISHED]
-        if skills and (state.snapshot is None or state.snapshot.rev < state.rev):
-            self._catalogs.snapshots.build(self.tenant, state.rev, skills, digests_of(skills), self.make_ready)
+        if skills:
+            self._catalogs.snapshots.build(self.tenant, state.rev, skills, digests_of(skills), self._fetch)
 
 
 def digests_of(skills: list[CatalogSkill]) -> dict[str, str]:
@@ -291,7 +396,12 @@ class PublishedCatalogs:
         self._threads = [
             threading.Thread(target=self._follow, name="catalog", daemon=True),
             threading.Thread(target=self._build, name="snapshot", daemon=True),
+            # Of its own: a blob store that is slow must not keep this server from following the database.
+            threading.Thread(target=self._bring_near, name="texts", daemon=True),
         ]
+        self._near = threading.Event()
+        # Why a tenant could not be opened, and until when that counts.
+        self._away: dict[str, tuple[str, float]] = {}
         self._built = threading.Condition()
         if isinstance(database, PostgresDatabase):
             self._threads.append(threading.Thread(target=self._listen, args=(database,), name="listen", daemon=True))
@@ -305,6 +415,7 @@ class PublishedCatalogs:
         """Stop following; a snapshot that is being built is left to the next server."""
         self._closed.set()
         self._wake.set()
+        self._near.set()
         with self._built:
             self._built.notify_all()
         for thread in self._threads:
@@ -314,17 +425,34 @@ class PublishedCatalogs:
     # Shelves --------------------------------------------------------------------------------------
 
     def shelf_of(self, tenant: str) -> TenantShelf:
-        """Return the skills of a tenant, opened at the first use."""
+        """Return the skills of a tenant, opened at the first use.
+
+        Raise `DatabaseAway` if nothing is known of them yet: a catalog without them would look as if there were none.
+        """
         with self._lock:
             found = self._shelves.get(tenant)
             if found is None:
-                own = self._own if tenant == DEFAULT_TENANT else self._nothing()
-                found = self._shelves[tenant] = TenantShelf(own, tenant, self)
+                found = self._shelves[tenant] = self._opened(tenant)
                 self._to_build.add(tenant)
                 while len(self._shelves) > TENANTS_OPEN:
                     self._shelves.pop(next(other for other in self._shelves if other not in (tenant, DEFAULT_TENANT)))
         with self._built:
             self._built.notify_all()
+        return found
+
+    def _opened(self, tenant: str) -> TenantShelf:
+        """Return a new shelf; a database that did not answer a moment ago is not asked again."""
+        reason, until = self._away.get(tenant, ("", 0.0))
+        if time.monotonic() < until:
+            raise DatabaseAway(reason)
+        own = self._own if tenant == DEFAULT_TENANT else self._nothing()
+        found = TenantShelf(own, tenant, self)
+        if found.away is not None:
+            if len(self._away) >= TENANTS_OPEN:
+                self._away.clear()
+            self._away[tenant] = found.away, time.monotonic() + _AWAY_SECONDS
+            raise DatabaseAway(found.away)
+        self._away.pop(tenant, None)
         return found
 
     def _nothing(self) -> Shelf:
@@ -373,17 +501,22 @@ class PublishedCatalogs:
             stored = self.store.put(unpacked_artifact(data))
         except OSError as error:
             raise BlobsAway(f"{self.store.folder} cannot be written: {error.strerror or error}") from None
+        except SkillError as error:
+            raise BlobsAway(f"the blob store has no usable archive of {tree}: {error}") from None
         if stored != tree:
-            raise SkillChanged(tree, ("the archive holds other files",))
+            raise BlobsAway(f"the blob store has other files in the archive of {tree}")
 
     # Following ------------------------------------------------------------------------------------
 
     def changed(self, tenant: str) -> None:
         """Follow a change that this server made at the next look, and build its snapshot behind the answers."""
-        self.shelf_of(tenant).expect_change()
+        with suppress(DatabaseAway):
+            # The release is there, whatever happened to the database since; who looks next opens the shelf.
+            self.shelf_of(tenant).expect_change()
         with self._built:
             self._to_build.add(tenant)
             self._built.notify_all()
+        self._wake.set()
 
     def _follow(self) -> None:
         while not self._closed.is_set():
@@ -396,6 +529,24 @@ class PublishedCatalogs:
                 if shelf.state.snapshot is None or shelf.state.snapshot.rev < shelf.state.rev:
                     # The server that published builds it; if that one is gone, the next look does it here.
                     self._build_later(shelf)
+            self._near.set()
+
+    def _bring_near(self) -> None:
+        while not self._closed.is_set():
+            self._near.wait()
+            self._near.clear()
+            with self._lock:
+                shelves = list(self._shelves.values())
+            for shelf in shelves:
+                if not self._closed.is_set():
+                    self._guarded(partial(self._bring_one_near, shelf), shelf.tenant)
+
+    def _bring_one_near(self, shelf: TenantShelf) -> None:
+        more, is_had = shelf.bring_near()
+        if more:
+            self._near.set()
+        if not is_had:
+            self._build_later(shelf)
 
     def _build_later(self, shelf: TenantShelf) -> None:
         waiting = shelf.attachments.get("waits for snapshot")
@@ -423,6 +574,7 @@ class PublishedCatalogs:
             self._guarded(shelf.build_snapshot, tenant)
             self._guarded(shelf.follow, tenant)
             self._guarded(shelf.keep, tenant)
+            self._near.set()
             # Many releases in a row share a snapshot: building takes at most a third of the time.
             self._closed.wait(min(2 * (time.monotonic() - began), _REST_SECONDS))
 

@@ -95,9 +95,9 @@ class ReleaseSkills:
         """Return the skills after some names changed; None for one that is served no longer."""
         by_name = dict(self.by_name)
         for name, release in changes.items():
-            if release is None:
-                by_name.pop(name, None)
-            else:
+            # The newest are last.
+            by_name.pop(name, None)
+            if release is not None:
                 by_name[name] = self.maker.made(release)
         return ReleaseSkills(self.maker, by_name)
 

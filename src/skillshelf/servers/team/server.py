@@ -38,11 +38,13 @@ from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_routes import release_routes
 from skillshelf.servers.team.routes import RouteTable, TeamRoute
 from skillshelf.servers.team.services import TeamServices
-from skillshelf.servers.team.values import READ
+from skillshelf.servers.team.values import READ, DatabaseAway
 from skillshelf.session.recorder import recording_options
 from skillshelf.shelf import Shelf
 
 __all__ = ["TeamServer", "team_routes"]
+
+_AGAIN_SECONDS = 1.0
 
 AccessLog = Callable[[str], None]
 """Write a line of the access log."""
@@ -136,7 +138,8 @@ class TeamServer:
 
     async def _prepare(self) -> None:
         """Read the skills of the server's disk and open their index, then follow changes."""
-        count = await anyio.to_thread.run_sync(self._prepared, abandon_on_cancel=True)
+        while (count := await anyio.to_thread.run_sync(self._prepared, abandon_on_cancel=True)) is None:
+            await anyio.sleep(_AGAIN_SECONDS)
         self._preparing = None
         note(f"ready: {plural(count, 'skill')}")
         # The servers run in the lifespan of the application, which may begin later.
@@ -146,11 +149,15 @@ class TeamServer:
             group.start_soon(watch, server)
             group.start_soon(self.mcp.announce_changes)
 
-    def _prepared(self) -> int:
+    def _prepared(self) -> int | None:
+        """Return the number of skills; None while the database does not answer, so that nobody knows them."""
         # The skills stay, and looking at all of them again and again while they are made takes longer than making them.
         gc.disable()
         try:
-            skills = self.services.catalogs.skills(OWN_CATALOG)
+            try:
+                skills = self.services.catalogs.skills(OWN_CATALOG)
+            except DatabaseAway:
+                return None
             # A search says why there is no index.
             with suppress(OSError):
                 skills.prepare_search()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from skillshelf.catalog.source import SourceLimits
 from skillshelf.core import files
+from skillshelf.core.console import note
 from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder
 from skillshelf.core.limits import BLOB_BYTES, INDEX_WAIT_SECONDS, SNAPSHOTS_KEPT
 from skillshelf.core.records import NamedTuple
@@ -23,6 +24,7 @@ from skillshelf.search.index import (
     FORMAT,
     digest_stamp,
     index_stamps,
+    is_complete_index,
     open_index,
     packed_index,
     place_index,
@@ -78,6 +80,13 @@ class Snapshots:
         """Return the file for what a server keeps of the revision of a snapshot, whether or not it is there."""
         return f"{self.path_of(tenant, record.digest)}/catalog"
 
+    def placed(self, tenant: str, record: SnapshotRecord | None) -> str | None:
+        """Return the folder of a snapshot if it is on this machine as it was placed; None otherwise."""
+        if record is None:
+            return None
+        path = self.path_of(tenant, record.digest)
+        return path if is_complete_index(path) else None
+
     def opened(self, tenant: str, record: SnapshotRecord | None) -> str | None:
         """Return the folder of a snapshot, fetched if it is not on this machine; None if it cannot be had."""
         if record is None:
@@ -85,12 +94,16 @@ class Snapshots:
         path = self.path_of(tenant, record.digest)
         try:
             with self._placing(tenant):
-                if files.kind_at(f"{path}/seal") is None:
-                    data = self._blobs.get(record.digest)
-                    if data is None:
-                        return None
-                    self._place(path, data)
-                    self._remove_old(tenant, path)
+                if self.placed(tenant, record) is not None:
+                    return path
+                if files.kind_at(f"{path}/seal") is not None:
+                    # It was copied here, or somebody changed it.
+                    note(f"tenant {tenant}: the files of a search index do not match its seal, so it is fetched again")
+                data = self._blobs.get(record.digest)
+                if data is None:
+                    return None
+                self._place(path, data)
+                self._remove_old(tenant, path)
         except (OSError, zlib.error, SkillError):
             # Without it the skills are indexed in memory.
             return None
@@ -130,14 +143,18 @@ class Snapshots:
         digests: Mapping[str, str],
         make_ready: Callable[[CatalogSkill], None],
     ) -> SnapshotRecord:
-        """Build the snapshot of a revision from the one before, store it and record it; return the newest one."""
+        """Build the snapshot of a revision from the one before, store it and record it; return the newest one.
+
+        One of the same revision that cannot be had any more is replaced.
+        """
         before = self._recorded(tenant)
-        if before is not None and before.rev >= rev:
+        base = self.opened(tenant, before)
+        if before is not None and (before.rev > rev or (before.rev == rev and base is not None)):
             return before
         work = f"{self._folder}/{tenant}/.build-{os.getpid()}-{os.urandom(4).hex()}"
         try:
             make_own_folder(work)
-            contents = packed_index(base) if (base := self.opened(tenant, before)) is not None else None
+            contents = packed_index(base) if base is not None else None
             if contents is not None:
                 place_index(work, contents)
             known = index_stamps(work) if contents is not None else frozenset()
@@ -170,7 +187,7 @@ class Snapshots:
         with self._database.transaction(tenant) as transaction:
             transaction.row(f"select rev from catalog_rev where tenant = ?{transaction.row_lock}", (tenant,))
             known = recorded_snapshot(transaction)
-            if known is None or known.rev < record.rev:
+            if known is None or known.rev < record.rev or (known == before and known.rev == record.rev):
                 transaction.execute(
                     "update catalog_rev set snapshot = ?, snapshot_rev = ? where tenant = ?",
                     (f"{_kind()} {record.digest}", record.rev, tenant),

@@ -25,6 +25,7 @@ from skillshelf.errors import (
 __all__ = [
     "ADMIN",
     "DEFAULT_TENANT",
+    "FILES_AWAY",
     "JOURNAL_READ",
     "JOURNAL_WRITE",
     "METRICS_READ",
@@ -99,6 +100,10 @@ class DatabaseAway(TeamError):
 
 class BlobsAway(TeamError):
     """The blob store does not answer, or has other bytes than it promised."""
+
+
+FILES_AWAY: Final = "the blob store does not have the files of this skill, or does not answer"
+"""What callers are told of `BlobsAway`, whose reason may hold a path or an address."""
 
 
 class TooNew(TeamError):
