@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import search_variants
 from search_answers import our_shelf
+from search_measures import area_interval
 
 from skillshelf.core.values import CatalogSkill
 from skillshelf.search.confidence import MatchFeatures
@@ -58,21 +59,22 @@ FinderOf = Callable[[Sequence[CatalogSkill]], Finder]
 class Row(NamedTuple):
     """A judged query: its group, whether its first result is right, and the numbers of its ranking.
 
-    Where the confidence is settled without them, there are no numbers.
+    `key` is the path of its right answer, or its text if there is none. Where the confidence is settled without them,
+    there are no numbers.
     """
 
     group: str
     lang: str
-    fold: int
+    key: str
     right: bool
     absent: bool
     features: tuple[float, ...]
     settled: float
 
-
-def fold_of(key: str) -> int:
-    """Return the fold of a right answer."""
-    return zlib.crc32(key.encode()) % FOLDS
+    @property
+    def fold(self) -> int:
+        """The fold of the right answer."""
+        return zlib.crc32(self.key.encode()) % FOLDS
 
 
 def rows_of(finder: Finder, root: Path, queries: Sequence[search_variants.Query], texts: Any) -> Iterator[Row]:
@@ -83,13 +85,13 @@ def rows_of(finder: Finder, root: Path, queries: Sequence[search_variants.Query]
         )
         for query in asked[:PER_GROUP] if group != "clean" else asked:
             paths = {str(root / path) for path in query.gold}
-            fold = fold_of(min(query.gold))
-            yield row(finder, query.text, group, query.lang, fold, paths, absent=False)
+            key = min(query.gold)
+            yield row(finder, query.text, group, query.lang, key, paths, absent=False)
             if group not in ("one word", "two words"):
-                yield row(finder, query.text, group, query.lang, fold, paths, absent=True)
+                yield row(finder, query.text, group, query.lang, key, paths, absent=True)
     for source, requests in search_variants.TEXTS["off_topic"].items():
         for request in requests:
-            yield row(finder, request, f"{OFF_TOPIC}: {source}", "en", fold_of(request), set(), absent=True)
+            yield row(finder, request, f"{OFF_TOPIC}: {source}", "en", request, set(), absent=True)
 
 
 def small_rows(
@@ -108,12 +110,12 @@ def small_rows(
         for query in batch:
             paths = {str(root / path) for path in query.gold}
             for absent in (False, True):
-                yield row(finder, query.text, "few skills", query.lang, fold_of(min(query.gold)), paths, absent=absent)
+                yield row(finder, query.text, "few skills", query.lang, min(query.gold), paths, absent=absent)
         for request in dice.sample(off_topic, FEW):
-            yield row(finder, request, "few skills", "en", fold_of(request), set(), absent=True)
+            yield row(finder, request, "few skills", "en", request, set(), absent=True)
 
 
-def row(finder: Finder, query: str, group: str, lang: str, fold: int, gold: set[str], *, absent: bool) -> Row:
+def row(finder: Finder, query: str, group: str, lang: str, key: str, gold: set[str], *, absent: bool) -> Row:
     """Return one judged query."""
 
     def keep(skill: CatalogSkill) -> bool:
@@ -123,7 +125,7 @@ def row(finder: Finder, query: str, group: str, lang: str, fold: int, gold: set[
     first = report.results[0] if report.results else None
     right = first is not None and not gold.isdisjoint((first.skill.path, *first.copies))
     settled, found = finder.features(query, keep=keep)
-    return Row(group, lang, fold, right, absent, tuple(found) if found and settled is None else (), settled or 0.0)
+    return Row(group, lang, key, right, absent, tuple(found) if found and settled is None else (), settled or 0.0)
 
 
 # The model ----------------------------------------------------------------------------------------
@@ -204,7 +206,11 @@ class Judged(NamedTuple):
 
     def of(self, choose: Callable[..., bool]) -> list[float]:
         """Return the confidences of some rows."""
-        return [confidence for one, confidence in zip(self.rows, self.confidence, strict=True) if choose(one)]
+        return [confidence for confidence, _ in self.keyed(choose)]
+
+    def keyed(self, choose: Callable[..., bool]) -> list[tuple[float, str]]:
+        """Return the confidences of some rows with the keys by which they are drawn."""
+        return [(number, one.key) for one, number in zip(self.rows, self.confidence, strict=True) if choose(one)]
 
 
 def model_of(rows: Sequence[Row]) -> Model:
@@ -228,15 +234,24 @@ def chosen_threshold(judged: Judged) -> float:
     return max(n / 100 for n in range(100) if all(1 - below(some, n / 100) >= KEPT for some in groups))
 
 
+def areas(judged: Judged) -> Iterator[str]:
+    """Yield how often a right answer has the higher confidence; intervals draw the right skills anew."""
+    right = judged.keyed(lambda one: one.right and one.group == "clean")
+    removed = judged.keyed(lambda one: one.absent and one.group == "clean")
+    off = judged.keyed(lambda one: one.group.startswith(OFF_TOPIC))
+    for name, wrong in {"right skill removed": removed, "off topic": off, "both": [*removed, *off]}.items():
+        area = area_interval(right, wrong)
+        numbers = f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})"
+        yield f"AUC, right on top against {name}: {numbers} ({len(right)}, {len(wrong)})"
+
+
 def report_lines(judged: Judged, threshold: float) -> Iterator[str]:
     """Yield the measures of the judged rows."""
     right = judged.of(lambda one: one.right and one.group == "clean")
     removed = judged.of(lambda one: one.absent and one.group == "clean")
     off = judged.of(lambda one: one.group.startswith(OFF_TOPIC))
     yield f"threshold {threshold:.2f}"
-    yield f"AUC, right on top against right skill removed: {auc(right, removed):.3f} ({len(right)}, {len(removed)})"
-    yield f"AUC, right on top against off topic: {auc(right, off):.3f} ({len(right)}, {len(off)})"
-    yield f"AUC, right on top against both: {auc(right, [*removed, *off]):.3f}"
+    yield from areas(judged)
     yield f"right on top, not weak: {interval(right, lambda some: 1 - below(some, threshold))}"
     yield f"off topic, weak: {interval(off, lambda some: below(some, threshold))}"
     yield f"right skill removed, weak: {interval(removed, lambda some: below(some, threshold))}"
@@ -248,6 +263,11 @@ def report_lines(judged: Judged, threshold: float) -> Iterator[str]:
             lambda one, group=group, lang=lang: one.group == group and one.right and lang in ("", one.lang)
         )
         yield f"  right on top, {group} {lang}: not weak {100 - 100 * below(some, threshold):.0f} % of {len(some)}"
+    for lang in LANGUAGES:
+        some = judged.of(lambda one, lang=lang: one.group == "clean" and one.absent and one.lang == lang)
+        same = judged.of(lambda one, lang=lang: one.group == "clean" and one.right and one.lang == lang)
+        told = f"weak {100 * below(some, threshold):.0f} % of {len(some)}"
+        yield f"  right skill removed, {lang}: {told}, AUC {auc(same, some):.3f}" if same and some else f"  no {lang}"
     few = judged.of(lambda one: one.group == "few skills" and one.absent)
     yield f"  few skills, none right: weak {100 * below(few, threshold):.0f} % of {len(few)}"
     yield "threshold: right not weak / off topic weak / removed weak"
@@ -288,8 +308,7 @@ def main() -> None:
             options: Any = {"ranking": "relevance", "prefix": "word", "copies": "collapse"}
             return Finder(some, cwd="/", scopes=shelf.scopes, open_index=lambda: index, **options)
 
-        queries = search_variants.read_queries(given.queries)
-        texts = search_variants.skill_texts(given.corpus)
+        queries, texts = search_variants.read_corpus(given.queries, given.corpus)
         rows = [*rows_of(finder_of(skills), given.corpus, queries, texts)]
         rows += small_rows(skills, given.corpus, queries, finder_of)
         if given.save:

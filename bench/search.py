@@ -44,7 +44,7 @@ from search_robustness import (
     short_table,
     variants_table,
 )
-from search_variants import Query, read_queries, skill_texts
+from search_variants import Query, read_corpus
 
 import skillshelf
 from skillshelf.catalog.document import body
@@ -177,7 +177,7 @@ def main() -> None:
             root = Path(folder) / "corpus"
             with tarfile.open(given.corpus) as archive:
                 archive.extractall(root, filter="data")
-        pool = Pool(root.resolve(), read_queries(given.queries), skill_texts(root), given.before)
+        pool = Pool(root.resolve(), *read_corpus(given.queries, root), given.before)
         for name in names:
             for title, rows in TABLES[name](pool, given, Path(folder)):
                 print(f"\n{title}\n\n{markdown(rows)}", flush=True)

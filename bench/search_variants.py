@@ -425,6 +425,14 @@ def skill_texts(root: Path) -> dict[str, SkillText]:
     return found
 
 
+def read_corpus(queries: Path, root: Path) -> tuple[list[Query], dict[str, SkillText]]:
+    """Return the queries of a file and the skills below a folder, or exit if these have no right answer."""
+    asked, skills = read_queries(queries), skill_texts(root)
+    if not any(query.gold & skills.keys() for query in asked):
+        raise SystemExit(f"no right answer of {queries} is below {root}; its paths are relative to the corpus")
+    return asked, skills
+
+
 def main() -> None:
     """Print the variants as JSON lines."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -432,7 +440,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True, help="the folder of the unpacked skills")
     parser.add_argument("--kind", choices=VARIANTS, action="append", help="one of the variants; all if none is given")
     given = parser.parse_args()
-    queries, skills = read_queries(given.queries), skill_texts(given.corpus)
+    queries, skills = read_corpus(given.queries, given.corpus)
     for name in given.kind or VARIANTS:
         for query in VARIANTS[name](queries, skills):
             line = {"variant": name, "kind": query.kind, "lang": query.lang, "query": query.text}
