@@ -43,6 +43,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "export": ("--format", "vercel", "--yes"),
     "pack": ("deploy",),
     "publish": ("deploy", "--site", "site", "--yes"),
+    "release": ("list", "http://127.0.0.1:9", "--allow-http"),
     "prompt": ("--trust",),
     "tools": ("--trust",),
     "check": ("--fix",),

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa  # isort: skip
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # isort: skip
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"
+ADDRESSES = {"discovery": DISCOVERY, "keys": KEYS, "usual": "/.well-known/jwks.json"}
 
 
 def document(site: Site, **changes: Any) -> bytes:
@@ -43,9 +44,8 @@ def team_of(
     write_skill(machine.home / ".agents/skills", "deploy")
     with Site() as site:
         issuer = IssuerUnderTest(site.url)
-        keys = {"keys": [issuer.public(name) for name in issuer.offered]}
-        site.routes |= {DISCOVERY: document(site), KEYS: answer(json.dumps(keys).encode())}
-        site.routes |= {{"discovery": DISCOVERY, "keys": KEYS}[name]: route for name, route in routes.items()}
+        site.routes |= {DISCOVERY: document(site), KEYS: keys_of(issuer)}
+        site.routes |= {ADDRESSES[name]: route for name, route in routes.items()}
         with running_team(machine, database, issuer=Issuer(site.url, AUDIENCE)) as team:
             yield team, site, issuer
 
@@ -57,19 +57,19 @@ def test_a_signed_token_opens_the_server(machine: Machine, database: Database) -
             assert team.get("/api/v1/me", issuer.token(name)).json["scopes"] == ["skills:read"]
 
 
-def test_an_issuer_without_a_document_has_its_keys_at_the_usual_address(machine: Machine, database: Database) -> None:
-    gone = answer(b"", 404)
-    with team_of(machine, database, discovery=gone, keys=gone) as (team, site, issuer):
-        keys = {"keys": [issuer.public(name) for name in issuer.offered]}
-        site.routes["/.well-known/jwks.json"] = answer(json.dumps(keys).encode())
+def keys_of(issuer: IssuerUnderTest, **changes: Any) -> bytes:
+    """The answer with the keys of an issuer."""
+    return answer(json.dumps({"keys": [{**issuer.public(name), **changes} for name in issuer.offered]}).encode())
 
+
+def test_an_issuer_without_a_document_has_its_keys_at_the_usual_address(machine: Machine, database: Database) -> None:
+    gone, usual = answer(b"", 404), keys_of(IssuerUnderTest())
+    with team_of(machine, database, discovery=gone, keys=gone, usual=usual) as (team, _, issuer):
         assert team.get("/api/v1/me", issuer.token(scope="skills:read")).json["subject"] == "ada"
 
 
 def test_a_token_that_names_no_key_is_good_if_one_of_the_issuer_signed_it(machine: Machine, database: Database) -> None:
-    with team_of(machine, database) as (team, site, issuer):
-        keys = [{**issuer.public(name), "kid": None} for name in issuer.offered]
-        site.routes[KEYS] = answer(json.dumps({"keys": keys}).encode())
+    with team_of(machine, database, keys=keys_of(IssuerUnderTest(), kid=None)) as (team, _, issuer):
         good = [issuer.token(name, headers={"kid": None}) for name in issuer.offered]
         issuer.keys["rsa"] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         strange = issuer.token("rsa", headers={"kid": None})

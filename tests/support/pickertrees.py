@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.trees import Machine, write_skill
+from support.waiting import wait_for
 
 SHOWN_AS = "/home/ada/web"
 
@@ -43,6 +44,12 @@ description: 把文字翻译成中文。 Use when a text is to be translated.
 """
 
 
+def _removed(folder: Path) -> bool | None:
+    """Remove a folder; return None if a helper of a picker that has just ended still writes there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists() or None
+
+
 @contextmanager
 def picker_machine() -> Iterator[Machine]:
     """A home folder and a repository below a folder whose path is as long as the one that screens show."""
@@ -63,4 +70,4 @@ def picker_machine() -> Iterator[Machine]:
         machine.configure(f'[skills]\ndisabled = ["retired"]\n[trust]\nfolders = ["{machine.repo}"]\n')
         yield machine
     finally:
-        shutil.rmtree(base)
+        wait_for(lambda: _removed(base))
