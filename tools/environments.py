@@ -416,6 +416,11 @@ def counts_in(printed: str) -> dict[str, int]:
     return {word.removesuffix("s") if word.startswith("error") else word: int(number) for number, word in found}
 
 
+def end_of(log: Path) -> str:
+    """Return the last lines of a log, if there is one."""
+    return log.read_text(encoding="utf-8", errors="replace")[-4000:] if log.exists() else ""
+
+
 def run_row(bench: Bench, name: str) -> bool:
     """Run one row and print its line; return whether it is as it should be."""
     row, log = ROWS[name], bench.folder / f"{name}.log"
@@ -428,8 +433,7 @@ def run_row(bench: Bench, name: str) -> bool:
         print(f"{name:8} cannot be provided here: {problem}", flush=True)
         return os.environ.get("CI") != "true"
     except Failed as problem:
-        tail = log.read_text(encoding="utf-8", errors="replace")[-4000:] if log.exists() else ""
-        print(f"{tail}\n{name:8} FAILED: {problem}", flush=True)
+        print(f"{end_of(log)}\n{name:8} FAILED: {problem}", flush=True)
         return False
     counts = counts_in(printed)
     bad = counts.get("failed", 0) + counts.get("error", 0)
@@ -441,6 +445,19 @@ def run_row(bench: Bench, name: str) -> bool:
         flush=True,
     )
     return not bad and bool(counts.get("passed"))
+
+
+def prepare(bench: Bench, name: str) -> bool:
+    """Make the system of a row, so that the row finds it; return False if that fails."""
+    row, log = ROWS[name], bench.folder / f"{name}.prepared.log"
+    if not row.suite or problem_here():
+        return True
+    try:
+        system_of(bench, row.suite, row.packages, log)
+    except (Failed, Missing) as problem:
+        print(f"{end_of(log)}\n{name:8} not prepared: {problem}", flush=True)
+        return False
+    return True
 
 
 def selected(options: argparse.Namespace) -> list[str]:
@@ -460,6 +477,7 @@ def main() -> int:
     parser.add_argument(
         "--release", type=Path, help="in other systems, test the wheel that tools/release.py wrote to this folder"
     )
+    parser.add_argument("--prepare", action="store_true", help="make the systems of the rows, and run no test")
     parser.add_argument("--jobs", default="auto", help="tests at the same time (default: one for each processor)")
     parser.add_argument("--seconds", type=int, default=3600, help="the most that one row may take (default: 3600)")
     parser.add_argument("--pytest", default="", metavar="OPTIONS", help="more options for pytest, such as '-k name'")
@@ -477,7 +495,8 @@ def main() -> int:
     folder.chmod(0o755)
     bench = Bench(folder.resolve(), tuple(chosen), options.seconds, options.release and options.release.resolve())
     try:
-        results = [run_row(bench, name) for name in options.rows or ROWS]
+        step = prepare if options.prepare else run_row
+        results = [step(bench, name) for name in options.rows or ROWS]
     finally:
         if options.folder is None:
             shutil.rmtree(folder)
