@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.journal_streams import ADA, NOW, chain, events
+from support.needs import needs
 from support.postgres import PASSWORD, PostgresCluster
 from support.published_servers import serving
 from support.trees import Machine
@@ -171,6 +172,10 @@ def test_a_database_of_the_first_version_gets_it_and_no_policy_names_a_role(clus
     assert (done.before, roles) == (1, [("{public}",)])
 
 
+@needs("mcp")
+@needs("watchfiles")
+@needs("jwt")
+@needs("starlette")
 def test_a_time_that_is_none_ends_the_server_before_it_listens(machine: Machine) -> None:
     done = machine.run("serve", "--keep-lines", "soon", "--listen", "127.0.0.1:0")
 
@@ -178,6 +183,10 @@ def test_a_time_that_is_none_ends_the_server_before_it_listens(machine: Machine)
     assert "--keep-lines needs a time such as 90d, 12w or 2y, not 'soon'" in done.stderr
 
 
+@needs("mcp")
+@needs("watchfiles")
+@needs("jwt")
+@needs("starlette")
 @pytest.mark.slow
 def test_a_server_that_starts_removes_what_is_too_old(tmp_path: Path) -> None:
     path = tmp_path / "team.sqlite"
