@@ -61,7 +61,7 @@ def _address(given: str) -> tuple[str, list[str]]:
 
 
 class _ReleaseRequest(NamedTuple):
-    """What a user typed, and what asks the server for it."""
+    """The words that a user typed, and the client that asks the server for them."""
 
     values: Values
     environment: Environment
@@ -189,7 +189,7 @@ def _channel(request: _ReleaseRequest, words: list[str]) -> int:
 
 
 class _Act(NamedTuple):
-    """What is done to a release, by whom, and whether it changes something."""
+    """The act on a release, who does it, and whether it changes something."""
 
     action: ReleaseAct
     channel: str | None

@@ -1410,7 +1410,7 @@ class TeamMigrationForm(TypedDict):
 
 
 class TeamApprovalForm(TypedDict):
-    """Who approved the tree of a release, and when, in milliseconds since 1970."""
+    """The approval of the tree of a release: by whom, and when, in milliseconds since 1970."""
 
     by: str
     at: int
@@ -1472,7 +1472,7 @@ class TeamPublishedForm(TeamReleaseChangeForm):
 
 
 class TeamPolicyForm(TypedDict):
-    """What a tenant demands of releases."""
+    """The conditions that a tenant sets for releases."""
 
     approved_only: bool
     approvals: int
@@ -1496,7 +1496,7 @@ class TeamReleasesForm(TypedDict):
 
 
 class ReleaseActForm(TypedDict):
-    """What `release` does to a release; `planned` means that nothing was sent, `changed` that something changes."""
+    """The act of `release` on a release; `planned` means that nothing was sent, `changed` that something changes."""
 
     server: str
     action: Literal["approve", "yank", "channel"]

@@ -46,7 +46,7 @@ _LOCK_SECONDS = 10
 
 
 class Published(NamedTuple):
-    """What was published: the place and digest of the artifact, and whether anything had to be written for it."""
+    """The artifact that was published: its place and digest, and whether anything had to be written for it."""
 
     place: str
     digest: str

@@ -43,7 +43,7 @@ from skillshelf.install.skill_entries import SKILL_FILE, check_sizes
 __all__ = ["ReleaseAct", "ReleaseClient", "ServerRelease"]
 
 ReleaseAct = Literal["approve", "yank", "channel"]
-"""What somebody does to a release that was published."""
+"""The acts on a release that was published."""
 
 _ANSWER_BYTES = SOURCE_INDEX_BYTES
 _Form = TypeVar("_Form")

@@ -100,7 +100,7 @@ class CommitResult(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """What shall be: the skills of the lock, None for no lock, the file of wishes, and the skills that it is about.
+    """The state to reach: the skills of the lock, None for no lock, the file of wishes, and the skills it is about.
 
     `unfollowed` are the skills of an earlier change whose links could not follow then.
     """
