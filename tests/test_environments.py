@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,8 +31,8 @@ def test_the_page_for_contributors_names_every_row() -> None:
 def test_continuous_integration_runs_the_rows_that_differ_most_and_requires_what_they_require() -> None:
     script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
 
-    assert "tools/environments.py bare --light --folder" in script
-    assert 'tools/environments.py sealed --fast --release "$environment/dist"' in script
+    assert "tools/environments.py bare --light --few --folder" in script
+    assert 'tools/environments.py sealed --fast --few --release "$environment/dist"' in script
     assert 'SKILLSHELF_REQUIRE="native,pyseccomp,$(python3 tools/environments.py --required)"' in script
     assert {"bwrap", "tmux"} <= set(REQUIRED.split(","))
 
@@ -78,10 +81,26 @@ def test_the_sealed_row_has_everything_odd_at_once() -> None:
         ("5 passed in 1 go\nno tests ran in 0.01s\n", {}),
         ("", {}),
     ],
-    ids=["failed", "errors", "none", "nothing"],
+    ids=["failed", "errors", "none", "empty"],
 )
 def test_the_line_of_a_row_has_the_numbers_of_pytest(printed: str, counts: dict[str, int]) -> None:
     assert counts_in(printed) == counts
+
+
+@pytest.mark.slow
+def test_a_run_with_few_parameters_has_every_test_with_the_first_and_the_last_that_are_chosen() -> None:
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-n", "0", "-p", "no:cacheprovider", __file__]
+    # A row gives its own options to pytest by this variable.
+    own = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
+    few, every = (
+        subprocess.run([*words, *more], cwd=REPOSITORY, env=own, capture_output=True, text=True).stdout
+        for more in (["--few", "-k", "not empty"], [])
+    )
+    name = test_the_line_of_a_row_has_the_numbers_of_pytest.__name__
+
+    assert re.findall(rf"{name}\[(\w+)\]", few) == ["failed", "none"]
+    assert re.findall(rf"{name}\[(\w+)\]", every) == ["failed", "errors", "none", "empty"]
+    assert set(re.findall(r"::(\w+)", few)) == set(re.findall(r"::(\w+)", every))
 
 
 @pytest.mark.parametrize(("ci", "fine"), [("", True), ("true", False)])

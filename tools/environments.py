@@ -3,6 +3,10 @@
 Each row copies the checkout and prints one line. All but `full` run in a Debian of their own, which `debootstrap` makes
 in a folder, with mounts that no other process sees: nothing is installed on this machine. They need root and `apt-get`.
 A row that this machine cannot provide is named with the reason; with `CI=true` in the environment it is a failure.
+
+A row runs every test that can run there. Continuous integration runs all of them in one environment, so it adds `--few`
+for the others: a system, a user, a zone, a language or a missing package changes what a test does, whatever text or
+attack the test is repeated with. `--light` and `--fast` leave tests out by their marks.
 """
 
 import argparse
@@ -462,9 +466,10 @@ def prepare(bench: Bench, name: str) -> bool:
 
 def selected(options: argparse.Namespace) -> list[str]:
     """Return the options of pytest that choose the tests."""
+    few = ["--few"] if options.few else []
     if options.fast:
-        return ["-m", "not slow and not heavy"]
-    return ["-m", "not heavy"] if options.light else []
+        return [*few, "-m", "not slow and not heavy"]
+    return [*few, "-m", "not heavy"] if options.light else few
 
 
 def main() -> int:
@@ -473,6 +478,7 @@ def main() -> int:
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"one of {', '.join(ROWS)} (default: all)")
     parser.add_argument("--fast", action="store_true", help="only the light tests that start no other process")
     parser.add_argument("--light", action="store_true", help="without the heavy tests, which are the same everywhere")
+    parser.add_argument("--few", action="store_true", help="each test with its first and its last parameters alone")
     parser.add_argument("--folder", type=Path, help="keep systems, packages and logs in this folder, for the next time")
     parser.add_argument(
         "--release", type=Path, help="in other systems, test the wheel that tools/release.py wrote to this folder"
@@ -493,6 +499,8 @@ def main() -> int:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="skillshelf-environments-", dir="/var/tmp"))
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
+    # The sessions of the steps end with this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     bench = Bench(folder.resolve(), tuple(chosen), options.seconds, options.release and options.release.resolve())
     try:
         step = prepare if options.prepare else run_row
