@@ -37,6 +37,7 @@ __all__ = [
     "TeamCluster",
     "TeamProcess",
     "copy_catalog",
+    "memory_of",
     "packed",
     "publish_corpus",
     "publish_synthetic",
@@ -181,6 +182,12 @@ class TeamCluster:
             connection.execute(f"create database {name}".encode())
         owner = f"postgresql://postgres@/{name}?{urlencode({'host': conninfo_to_dict(self._admin)['host']})}"
         return migrate_postgres(owner, "a password of the bench").address
+
+    def owner_of(self, address: str) -> str:
+        """Return the address of a database for the owner of its tables."""
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+        return make_conninfo(self._admin, dbname=conninfo_to_dict(address)["dbname"])
 
     @property
     def pid(self) -> int:

@@ -1,7 +1,7 @@
 """Measure a team server: CPU of a search, the first one after a start, many clients, memory, events and pages.
 
     python bench/serve_load.py CORPUS [--skills 3000] [--database sqlite] [--seconds 20] [--memory-seconds 600]
-        [--keep FOLDER] [--queries FILE]
+        [--publish-seconds 5] [--keep FOLDER] [--queries FILE]
 
 CORPUS is a folder of real skills; they are published into the default tenant. With more than it has, `--skills` makes
 that many synthetic ones, recombined from real ones: a name, a description and eight lines each. The clients run in this
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import shutil
 import statistics
@@ -23,8 +24,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from serve_fixtures import (
@@ -33,6 +35,8 @@ from serve_fixtures import (
     TeamProcess,
     build_snapshot,
     copy_catalog,
+    memory_of,
+    packed,
     publish_corpus,
     publish_synthetic,
     token_of,
@@ -214,21 +218,35 @@ class Bench:
             f"p50 {times[len(times) // 2] * 1e3:.0f} ms, the slowest {times[-1] * 1e3:.0f} ms"
         )
 
-    def memory(self, way: str, seconds: float) -> str:
-        """Search for a long time; return the memory over time."""
+    def memory(self, way: str, seconds: float, publish_seconds: float, snapshots: Path) -> str:
+        """Search for a long time, and publish every few seconds if asked to; return what the server uses over time."""
 
-        async def watched() -> tuple[list[float], Counter[int]]:
+        async def publishing() -> int:
+            line, number = Line(self.server.port, self.token), 0
+            await line.open()
+            while True:
+                await asyncio.sleep(publish_seconds)
+                number += 1
+                body = packed(f"endure-{number}", f"What endure-{number} does. " * 40, f"Use it for endure-{number}.")
+                reply = await line.ask("POST", f"/api/v1/releases?version={time.time_ns()}", body)
+                assert reply.status == 201, reply.body
+
+        async def watched() -> tuple[list[Used], Counter[int]]:
             load = asyncio.create_task(self._load(way, seconds, CLIENTS))
-            sizes = []
+            other = asyncio.create_task(publishing()) if publish_seconds else None
+            used = []
             while not load.done():
-                sizes.append(self.server.memory_mib)
+                used.append(used_by(self.server.process.pid, snapshots))
                 await asyncio.wait([load], timeout=seconds / 200)
-            return sizes, load.result()[1]
+            if other is not None and not other.cancel():
+                other.result()
+            return used, load.result()[1]
 
-        sizes, statuses = asyncio.run(watched())
-        tenth = max(1, len(sizes) // 10)
-        over = [round(statistics.mean(sizes[n : n + tenth])) for n in range(0, len(sizes) - tenth + 1, tenth)]
-        return f"memory in MiB over {seconds:.0f} s of {way}: {over}, {dict(statuses)}"
+        used, statuses = asyncio.run(watched())
+        tenth = max(1, len(used) // 10)
+        parts = [used[n : n + tenth] for n in range(0, len(used) - tenth + 1, tenth)]
+        over = {name: [round(statistics.mean(getattr(one, name) for one in part)) for part in parts] for name in _USED}
+        return f"over {seconds:.0f} s of {way}, a publish every {publish_seconds:g} s: {over}, {dict(statuses)}"
 
     def events(self, machines: int, each: int, tokens: list[str]) -> str:
         """Send journals of some machines at once; return a line of figures."""
@@ -290,6 +308,29 @@ def chained(session: str, number: int) -> list[bytes]:
         prev = digest_of(line)
         lines.append(line)
     return lines
+
+
+class Used(NamedTuple):
+    """What a server uses: memory and snapshots on the disk in MiB, open files, and mapped files of indexes."""
+
+    memory: float
+    disk: float
+    files: int
+    mapped: int
+
+
+_USED = Used._fields
+
+
+def used_by(pid: int, snapshots: Path) -> Used:
+    """Return what a server uses now."""
+    disk = 0
+    for path in snapshots.rglob("*"):
+        with suppress(FileNotFoundError):
+            disk += path.stat().st_size
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    mapped = sum("/snapshots/" in line for line in maps)
+    return Used(memory_of(pid), disk / 2**20, len(os.listdir(f"/proc/{pid}/fd")), mapped)
 
 
 # A run --------------------------------------------------------------------------------------------
@@ -360,6 +401,7 @@ def main() -> int:
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--memory-seconds", type=float, default=600)
+    parser.add_argument("--publish-seconds", type=float, default=0, help="publish so often while memory is watched")
     parser.add_argument("--events", type=int, default=5000)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--queries", type=Path)
@@ -396,7 +438,7 @@ def run(given: argparse.Namespace, base: Path, address: str, cluster: TeamCluste
         if "events" in parts:
             say(bench.events(len(machines), given.events, machines))
         if "memory" in parts:
-            say(bench.memory("mcp", given.memory_seconds))
+            say(bench.memory("mcp", given.memory_seconds, given.publish_seconds, base / "home/team/snapshots"))
         say(f"at the end {server.memory_mib:.0f} MiB")
     if problems := [line for line in server.log.splitlines() if not line.startswith(("serving", "ready"))]:
         say("the server said:\n" + "\n".join(problems[:10]))

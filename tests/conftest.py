@@ -55,6 +55,32 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         _RUNNING.pop()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option for a run in one more environment."""
+    parser.addoption(
+        "--few", action="store_true", help="run a test with the first and the last of its parameters, not with all"
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what `--few` leaves out, after `-m` and `-k` have chosen."""
+    if not config.getoption("few"):
+        return
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {id(item) for found in cases.values() for item in _ends(found)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
+
+
+def _ends(cases: list[pytest.Item]) -> tuple[pytest.Item, pytest.Item]:
+    """Return the first and the last case of a test; among those that can run here, if there are any."""
+    able = [item for item in cases if not any(any(mark.args) for mark in item.iter_markers("skipif"))] or cases
+    return able[0], able[-1]
+
+
 def pytest_collection_finish() -> None:
     """Spare the thousands of tests, and all that was imported for them, from being looked through for garbage."""
     gc.collect()

@@ -325,6 +325,11 @@ class Shelf:
         found = self._finder
         return found is not None and found[0] is self._catalog and found[1].is_prepared
 
+    @property
+    def is_search_brief(self) -> bool:
+        """True if the next search only computes: it opens no index, and waits for no scorer and no history of use."""
+        return self.is_search_ready and self.scorer is None and self.settings.scorer_url is None and not self.learn
+
     def _current_finder(self) -> "Finder":
         """Return the finder of the current catalog; a new scan makes a new one."""
         from skillshelf.search.query import Finder

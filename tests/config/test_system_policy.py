@@ -409,25 +409,38 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
-def test_a_broken_policy_serves_no_model_and_says_why(machine: PolicyMachine, how: str) -> None:
+SERVING = (
+    ("prompt",),
+    ("tools", "--json"),
+    ("mcp",),
+    ("rpc",),
+    ("run", "deploy", "x.py"),
+    ("chat", "--once", "x"),
+)
+LOOKING = (("list",), ("show", "deploy"), ("read", "skill://deploy/SKILL.md"), ("search", "deploy"))
+
+
+# Each way to be broken at one command of each kind, and some of them at every command.
+@pytest.mark.parametrize(
+    ("how", "serving", "looking"),
+    [
+        *((how, SERVING[:1], LOOKING[:1]) for how in BROKEN),
+        *((how, SERVING[1:], LOOKING[1:]) for how in ("not TOML", "unknown key", "newer version")),
+    ],
+)
+def test_a_broken_policy_serves_no_model_and_says_why(
+    machine: PolicyMachine, how: str, serving: tuple[tuple[str, ...], ...], looking: tuple[tuple[str, ...], ...]
+) -> None:
     text, reason = BROKEN[how]
     machine.skill("deploy")
     (machine.policy / "policy.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
 
-    for words in (
-        ("prompt",),
-        ("tools", "--json"),
-        ("mcp",),
-        ("rpc",),
-        ("run", "deploy", "x.py"),
-        ("chat", "--once", "x"),
-    ):
+    for words in serving:
         ended = machine.run(*words)
         assert (ended.status, len(ended.err.splitlines())) == (4, 1), (words, ended)
         assert POLICY in ended.err
         assert reason in ended.err
-    for words in (("list",), ("show", "deploy"), ("read", "skill://deploy/SKILL.md"), ("search", "deploy")):
+    for words in looking:
         ended = machine.run(*words)
         assert ended.status == 0, words
         assert f"the system policy cannot be used, so no model is served: {POLICY}" in ended.err
@@ -547,6 +560,18 @@ def test_a_second_file_that_cannot_be_used_serves_no_model(machine: PolicyMachin
 
 
 # Over time ----------------------------------------------------------------------------------------
+
+
+@needs("uvicorn")
+def test_a_team_server_ends_with_one_line_where_the_policy_cannot_be_used(machine: PolicyMachine) -> None:
+    machine.write("this is no policy\n")
+
+    ended = machine.run("serve", "--listen", "127.0.0.1:0", "--access-log", "none")
+
+    last = ended.err.splitlines()[-1]
+    assert ended.status == 4
+    assert f"no model is served, because the system policy cannot be used: {POLICY}" in last
+    assert "internal error" not in ended.err
 
 
 def test_running_sessions_follow_a_policy_that_comes_later(machine: PolicyMachine) -> None:

@@ -86,7 +86,7 @@ def test_without_a_token_nothing_is_sent_and_with_a_reader_s_nothing_is_publishe
 
 def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, tmp_path: Path) -> None:
     token = tmp_path / "token"
-    token.write_text("sks_not-a-real-token-but-long-enough-0123456789")
+    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
     with Site() as site:
         access = ["--allow-http", "--token-file", str(token), "--yes"]
         for rev in ("7", "7", "6"):
@@ -98,6 +98,72 @@ def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, t
     assert refused[0] == 4
     assert "revision 6" in refused[2]
     assert asked == [None, "7", "7"]
+
+
+def test_a_server_that_was_set_back_is_refused_with_the_file_that_remembers_its_revision(
+    machine: Machine, run: Run, team: TeamUnderTest
+) -> None:
+    access = ["--allow-http", "--token-file", str(team.token)]
+    draft(machine, "restored", "First.")
+    run("publish", "./drafts/restored", "--to", team.url, *access, "--yes")
+    kept = machine.home / ".local/state/skillshelf/servers.json"
+    known = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**known, "servers": dict.fromkeys(known["servers"], 1_000_000)}))
+    for words in (["release", "list", team.url], ["add", team.url, "--skill", "restored", "--yes"]):
+        refused = run(*words, *access)
+        assert refused[0] == 4, refused
+        assert "1000000 was seen before" in refused[2]
+        assert "servers.json" in refused[2]
+
+
+def test_the_revision_of_one_tenant_is_not_demanded_of_another(
+    machine: Machine, run: Run, team: TeamUnderTest, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_text(token_for(team.database, "eve", "skills:read", "skills:publish", tenant="acme"))
+    for number, token in enumerate((team.token, other, team.token, other)):
+        draft(machine, "two-tenants", f"Number {number}.")
+        sent = ["publish", "./drafts/two-tenants", "--to", team.url, "--allow-http", "--token-file", str(token)]
+        assert run(*sent, "--yes")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["two words", "日本語", "a#b", "50% off"])
+def test_a_release_of_any_name_can_be_installed_and_hinders_no_other(
+    machine: Machine, run: Run, team: TeamUnderTest, name: str
+) -> None:
+    access = ["--allow-http", "--token-file", str(team.token), "--yes"]
+    for one in (name, "beside"):
+        text = f"---\nname: {json.dumps(one, ensure_ascii=False)}\ndescription: Does things.\n---\n{name}\n"
+        write_skill(machine.repo / "drafts", one, text)
+        assert run("publish", f"./drafts/{one}", "--to", team.url, *access)[0] == 0
+        added = run("add", team.url, "--skill", one, *access)
+        assert added[0] == 0, added
+
+
+def test_a_refused_act_says_which_scope_is_missing(
+    machine: Machine, run: Run, team: TeamUnderTest, tmp_path: Path
+) -> None:
+    reader = tmp_path / "reader"
+    reader.write_text(token_for(team.database, "ray", "skills:read"))
+    draft(machine, "denied", "First.")
+    access = ["--allow-http", "--token-file", str(reader), "--yes"]
+    refused = run("publish", "./drafts/denied", "--to", team.url, *access)
+    assert refused[0] == 4
+    assert "skills:publish" in refused[2]
+
+
+def test_what_was_yanked_is_not_published_again_under_its_version_but_as_the_next_one(
+    machine: Machine, run: Run, team: TeamUnderTest
+) -> None:
+    access = ["--allow-http", "--token-file", str(team.token), "--yes"]
+    draft(machine, "mistaken", "First.")
+    sent = ["publish", "./drafts/mistaken", "--to", team.url, *access]
+    assert run(*sent)[0] == 0
+    assert run("release", "yank", team.url, "mistaken", "1", *access)[0] == 0
+    refused = run(*sent, "--version", "1")
+    assert refused[0] == 4
+    assert "yanked" in refused[2]
+    assert json_output(run, *sent, schema="publish")["actions"][0]["path"].endswith("/mistaken/versions/2")
 
 
 def test_a_token_goes_to_no_server_that_only_a_lock_names(machine: Machine, run: Run, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import pytest
 from support.trees import SOURCE
 
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES
-from skillshelf.journal.file import Journal, read, verify
+from skillshelf.journal.file import Journal, NewEvent, read, verify
 
 NOW = 1_794_790_121_228
 
@@ -74,19 +74,57 @@ def test_each_line_holds_the_digest_of_the_bytes_before_it_and_of_itself(path: P
         before = hashlib.sha256(line).hexdigest()
 
 
-def test_an_event_is_one_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[bytes] = []
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The data of each write of this process from now on."""
+    found: list[bytes] = []
     real = os.write
 
     def write(descriptor: int, data: bytes) -> int:
-        written.append(data)
+        found.append(data)
         return real(descriptor, data)
 
     monkeypatch.setattr(os, "write", write)
+    return found
 
+
+def test_an_event_is_one_write(path: Path, written: list[bytes]) -> None:
     open_journal(path).append("tool_stdout", {"chunk": "x" * 500_000})
 
     assert written == [path.read_bytes()]
+
+
+def test_events_that_are_appended_together_are_one_write_and_the_same_lines(path: Path, written: list[bytes]) -> None:
+    payloads = [{"uri": f"skill://a/{number}"} for number in range(3)]
+    one_by_one = open_journal(path.with_name("other.jsonl"))
+    one_by_one.append("session_started", {})
+    sums = [one_by_one.append("skill_read", payload) for payload in payloads]
+    together = open_journal(path)
+    together.append("session_started", {})
+    written.clear()
+
+    total = together.append_all([NewEvent("skill_read", payload) for payload in payloads])
+
+    assert len(written) == 1
+    assert total == sums[-1]
+    assert path.read_bytes() == path.with_name("other.jsonl").read_bytes()
+    assert verify(str(path)).ok
+
+
+def test_an_event_that_is_appended_later_keeps_its_time(path: Path) -> None:
+    journal = open_journal(path)
+
+    journal.append_all([NewEvent("skill_read", {}, ts_ms=5), NewEvent("skill_read", {})])
+
+    assert [record["ts_ms"] for record in records(path)] == [5, NOW]
+
+
+def test_events_that_cannot_be_stored_together_are_all_counted_as_lost(path: Path) -> None:
+    path.mkdir()
+    journal = open_journal(path)
+
+    assert journal.append_all([NewEvent("skill_read", {}), NewEvent("skill_read", {})]) is None
+    assert journal.lost == 2
 
 
 def test_a_journal_is_for_its_owner_alone(path: Path) -> None:

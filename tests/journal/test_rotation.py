@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import jsonschema
 import pytest
 from schemas import SCHEMAS
 from support.trees import SOURCE, Machine, write_skill
+from support.waiting import wait_for
 
 import skillshelf
 from skillshelf.errors import ConfigurationError
@@ -36,6 +38,30 @@ def parts(path: Path) -> list[Path]:
 
 def kinds(path: Path) -> list[str]:
     return [problem.kind for problem in verify(str(path)).problems]
+
+
+def test_a_part_that_is_begun_on_request_continues_the_chain_while_others_write(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    journal = Journal(str(path), session="s")
+    assert not journal.begin_part()
+    threads = [threading.Thread(target=fill, args=(path, 60)) for _ in range(3)]
+
+    fill(path, 1)
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        # A writer that has just begun a part itself may not have written its first line yet.
+        wait_for(lambda: Journal(str(path), session="").begin_part() or None)
+    for thread in threads:
+        thread.join()
+
+    assert (verify(str(path)).ok, kinds(path)) == (True, [])
+    assert [line.record["type"] for line in read(str(path)) if line.record].count("tool_stdout") == 181
+    for part in parts(path):
+        part.unlink()
+    fill(path, 1)
+    assert verify(str(path)).problems[0].kind == "removed"
+    assert len(verify(str(path)).problems) == 1
 
 
 # One chain ----------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from contextlib import suppress
 from http.client import HTTPConnection
 
@@ -14,11 +16,31 @@ import anyio  # isort: skip
 import anyio.to_thread  # isort: skip
 from support.floods import HEADERS, META, NEWER, message
 
+from skillshelf.core.server_socket import listening_socket
 from skillshelf.servers.mcp.connections import room_within
 from skillshelf.servers.mcp.http import HttpLimits
 from skillshelf.servers.mcp.notices import library_notices
+from skillshelf.servers.mcp.request_line import Message, Places, RequestRefused
 
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+
+
+def test_a_response_is_sent_at_once_and_does_not_wait_for_the_client_to_confirm_a_part_of_it() -> None:
+    async def check() -> None:
+        delays = asyncio.get_running_loop().create_future()
+
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = writer.get_extra_info("socket")
+            delays.set_result(not connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        bound = listening_socket("127.0.0.1", 0, backlog=1, hint="choose another port")
+        async with await asyncio.start_server(accepted, sock=bound):
+            _, writer = await asyncio.open_connection(*bound.getsockname())
+            assert not await delays
+            writer.close()
+
+    asyncio.run(check())
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: local"], ids=["nothing", "half of the headers"])
@@ -204,3 +226,33 @@ def test_a_stream_ends_immediately_and_cleanly_with_the_server(
     run(check)
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("skillshelf: serving ")
+
+
+def test_senders_have_turns_one_by_one_however_many_requests_one_of_them_sends() -> None:
+    served: list[str] = []
+
+    async def nothing() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def send(places: Places, sender: str) -> None:
+        try:
+            leave = await places.enter(nothing, 30, sender)
+        except RequestRefused as refused:
+            served.append(f"{sender} {refused.status}")
+            return
+        served.append(sender)
+        leave()
+
+    async def check() -> None:
+        places = Places(1, "REQUESTS_WAITING", 4)
+        leave = await places.enter(nothing, 30)
+        async with anyio.create_task_group() as group:
+            # The line is full with the fifth of one sender, and another one takes the place of the latest of the first.
+            for sender in ("eve", "eve", "eve", "eve", "eve", "ada", "ben"):
+                group.start_soon(send, places, sender)
+                await anyio.wait_all_tasks_blocked()
+            leave()
+
+    run(check)
+    assert served == ["eve 503", "eve 503", "eve 503", "eve", "ada", "ben", "eve"]

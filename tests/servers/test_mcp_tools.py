@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -382,3 +383,27 @@ def test_a_read_by_the_protocol_is_recorded_as_a_read_by_a_tool_and_can_be_repla
     assert events[0] == events[1]
     replayed = skillshelf.replay(machine.base / "large.jsonl", home=machine.home, env={"HOME": str(machine.home)})
     assert replayed.differences == ()
+
+
+def test_a_search_that_may_wait_for_something_has_no_turn_that_others_wait_for(machine: Machine) -> None:
+    class Slow:
+        def score(self, query: str, skills: Sequence[Any]) -> Sequence[float]:
+            return [0.0] * len(skills)
+
+    write_skill(user_root(machine), "deploy")
+    shelf = machine.shelf("standard")
+    brief = {"before the index": shelf.is_search_brief}
+    shelf.prepare_search()
+    brief["with the index"] = shelf.is_search_brief
+    shelf.scorer = Slow()
+    brief["with a scorer"] = shelf.is_search_brief
+    shelf.scorer = None
+    write_skill(user_root(machine), "review")
+    shelf.refresh()
+    brief["after a change"] = shelf.is_search_brief
+    assert brief == {
+        "before the index": False,
+        "with the index": True,
+        "with a scorer": False,
+        "after a change": False,
+    }

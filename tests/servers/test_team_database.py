@@ -7,18 +7,21 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import pytest
 from support.postgres import PASSWORD, PostgresCluster
+from support.waiting import wait_for
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, PostgresDatabase, SqliteDatabase, migrate_postgres, open_database
 from skillshelf.servers.team.migrations import MIGRATIONS, SHARED_TABLES, TENANT_TABLES, Migration
 from skillshelf.servers.team.tokens import create_token, list_tokens, set_member
-from skillshelf.servers.team.values import DatabaseAway, NoSuchTenant, RowExists
+from skillshelf.servers.team.values import DatabaseAway, DatabaseFull, NoSuchTenant, RowExists
 
 DAY = 20261117
 
@@ -304,7 +307,7 @@ def test_a_server_refuses_a_role_with_bypassrls_and_a_member_of_the_owner(cluste
     migrate_postgres(owner, PASSWORD)
     with (
         role(cluster, owner, "bypasser", "bypassrls") as address,
-        pytest.raises(ConfigurationError, match="BYPASSRLS"),
+        pytest.raises(ConfigurationError, match=r"BYPASSRLS.*when the owner of the tables runs it"),
     ):
         open_database(address)
     with (
@@ -386,6 +389,23 @@ def test_days_of_events_are_added_and_dropped_whole(postgres: PostgresDatabase) 
 
 
 @pytest.mark.slow
+def test_two_servers_may_add_the_same_day_at_the_same_time(postgres: PostgresDatabase) -> None:
+    waits = "select 1 from pg_locks where locktype = 'advisory' and not granted"
+
+    def add() -> None:
+        with postgres.transaction("default") as transaction:
+            transaction.rows("select add_event_day(20261117)")
+
+    with ThreadPoolExecutor(1) as pool, postgres.transaction("default") as transaction:
+        transaction.rows("select add_event_day(20261117)")
+        other = pool.submit(add)
+        wait_for(lambda: transaction.row(waits))
+        transaction.execute("commit")
+        other.result(timeout=30)
+        transaction.execute("begin")
+
+
+@pytest.mark.slow
 def test_a_server_that_went_away_is_an_error_and_then_comes_back(cluster: PostgresCluster) -> None:
     import psycopg
 
@@ -400,3 +420,146 @@ def test_a_server_that_went_away_is_an_error_and_then_comes_back(cluster: Postgr
         database.check()
     with pytest.raises(DatabaseAway):
         open_database("postgresql://nobody@/team?host=/nonexistent")
+
+
+@pytest.mark.slow
+def test_a_server_takes_a_plain_member_of_its_role_and_no_other_role(cluster: PostgresCluster) -> None:
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    with role(cluster, owner, "plain", "in role skillshelf_app") as address, closing(open_database(address)) as opened:
+        create_token(opened, "default", "ada")
+    for name, attributes, message in (
+        ("stranger", (), "is neither skillshelf_app nor a member of it"),
+        ("maker", ("createrole", "in role skillshelf_app"), "may create roles"),
+        ("passer", ("bypassrls", "in role skillshelf_app"), "has BYPASSRLS"),
+    ):
+        with role(cluster, owner, name, *attributes) as address, pytest.raises(ConfigurationError, match=message):
+            open_database(address)
+
+
+BREACHES = {
+    "alter table token disable row level security": "skillshelf.token has no row-level security",
+    "alter table release no force row level security": "skillshelf.release has no row-level security for its owner",
+    "alter table tree disable row level security": "skillshelf.tree has no row-level security",
+    "drop policy of_tenant on member": "skillshelf.member has no policy that shows a tenant its own rows alone",
+    "alter policy of_tenant on alarm using (true)": "skillshelf.alarm has no policy",
+    "alter policy of_tenant on login with check (true)": "skillshelf.login has no policy",
+    "create policy everything on event using (true)": "skillshelf.event has a policy .* did not make: everything",
+    "drop table alarm": "skillshelf.alarm is missing",
+}
+
+
+@pytest.mark.slow
+def test_a_server_refuses_tables_that_do_not_keep_tenants_apart(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    address = migrate_postgres(owner, PASSWORD).address
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute("set search_path = skillshelf")
+        for breach, message in BREACHES.items():
+            connection.execute(breach.encode())
+            with pytest.raises(ConfigurationError, match=message):
+                open_database(address)
+            if "everything" in breach:
+                connection.execute("drop policy everything on event")
+            if breach.startswith("drop table"):
+                continue
+            migrate_postgres(owner)
+            open_database(address).close()
+
+
+@pytest.mark.slow
+def test_a_connection_problem_is_one_line_that_says_what_to_do_and_no_password(cluster: PostgresCluster) -> None:
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    place = owner.partition("@")[2]
+    with socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        for address, message in (
+            (f"postgresql://app:S3cret@127.0.0.1:{port}/team", f"nothing listens at 127.0.0.1:{port}"),
+            ("postgresql://app:S3cret@nowhere.invalid/team", "the host of nowhere.invalid:5432 is not known"),
+            (f"postgresql://nobody:S3cret@{place}", "has no role nobody"),
+            (owner.replace("/team", "/S3rver"), "has no database S3rver"),
+            ("postgresql://app:S3cret@/team?host=/nonexistent", "nothing listens at /nonexistent"),
+        ):
+            with pytest.raises(DatabaseAway, match=message) as caught:
+                open_database(address)
+            assert "S3cret" not in str(caught.value)
+            assert "\n" not in str(caught.value)
+    for address in (
+        "postgresql://app:S3cret/with@slash@127.0.0.1/team",
+        "postgresql://app:12/S3cret@127.0.0.1/team",
+        "postgresql://app:x@S3cret@127.0.0.1/team",
+        "postgresql://app@127.0.0.1:S3cret/team",
+        "postgresql://app@127.0.0.1/team?S3cret=1",
+        "postgresql://app:S3cret%zz@127.0.0.1/team",
+    ):
+        with pytest.raises((ConfigurationError, DatabaseAway)) as refused:
+            open_database(address)
+        assert "S3cret" not in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('FATAL:  password authentication failed for user "app"', "does not take the password of app"),
+        ("fe_sendauth: no password supplied", "does not take the password of app"),
+        ('FATAL:  no pg_hba.conf entry for host "10.0.0.9", user "app"', "does not let app connect to team from here"),
+        ("connection timeout expired", "db.example:6432 does not answer"),
+        ("FATAL:  sorry, too many clients already", "no connection left"),
+        ("something S3cret happened\nand more", "db.example:6432: something ... happened and more"),
+    ],
+)
+def test_what_the_library_says_about_a_connection_is_told_with_advice(said: str, told: str) -> None:
+    pytest.importorskip("psycopg", reason="needs the extra: pip install 'skillshelf[server]'")
+    from skillshelf.servers.team.postgres_checks import connection_problem
+
+    error = Exception(f'connection failed: connection to server at "db.example", port 6432 failed: {said}')
+    found = connection_problem("postgresql://app:S3cret@db.example:6432/team", error)
+
+    assert told in found
+    assert "S3cret" not in found
+    assert "\n" not in found
+
+
+# A full disk and odd files ------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_an_error_of_its_own(database: Database) -> None:
+    statement = "insert into policy (tenant, name, value) values (?, ?, ?)"
+    if database.engine == "sqlite":
+        with database.transaction("default") as transaction:
+            # What a connection may use of a disk that has no more.
+            pages = (transaction.row("pragma page_count") or (0,))[0]
+            transaction.rows(f"pragma max_page_count = {pages}")
+        with pytest.raises(DatabaseFull), database.transaction("default") as transaction:
+            transaction.execute(statement, ("default", "x", "y" * 100_000))
+    else:
+        with pytest.raises(DatabaseFull), database.transaction("default") as transaction:
+            transaction.execute("do $$ begin raise exception 'disk' using errcode = '53100'; end $$")
+    with database.transaction("default") as transaction:
+        transaction.execute(statement, ("default", "x", "y"))
+
+
+def test_files_beside_a_database_without_an_extension_are_no_tenants(tmp_path: Path) -> None:
+    path = tmp_path / "team"
+    with closing(SqliteDatabase(str(path), migrations=MIGRATIONS[:1])):
+        pass
+    with closing(SqliteDatabase(str(path))) as database:
+        assert {one.name for one in tmp_path.iterdir()} >= {"team", "team.lock", "team.v1"}
+        database.add_tenant("acme")
+
+        assert database.tenants() == ["default", "acme"]
+        for slug in ("lock", "v1"):
+            before = (tmp_path / f"team.{slug}").read_bytes()
+            with pytest.raises(ConfigurationError, match="is a file of the database itself"):
+                database.add_tenant(slug)
+            with pytest.raises(NoSuchTenant, match="serve tenant create"):
+                create_token(database, slug, "ada")
+            assert (tmp_path / f"team.{slug}").read_bytes() == before
+    with closing(SqliteDatabase(str(tmp_path / "team.sqlite"))) as other:
+        assert other.add_tenant("lock")
+        assert other.tenants() == ["default", "lock"]

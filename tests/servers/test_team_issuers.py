@@ -105,6 +105,11 @@ BAD: Mapping[str, Callable[[IssuerUnderTest], str]] = {
     "not valid yet": lambda issuer: issuer.token(nbf=int(time.time()) + 60),
     "an expiry that is no number": lambda issuer: issuer.token(exp="soon"),
     "an endless expiry": lambda issuer: issuer.token(exp=float("inf")),
+    "an expiry of digits in a text": lambda issuer: issuer.token(exp=str(int(time.time()) + 600)),
+    "a start of digits in a text": lambda issuer: issuer.token(nbf="7"),
+    "an issue of digits in a text": lambda issuer: issuer.token(iat="7"),
+    "a start that is true": lambda issuer: issuer.token(nbf=True),
+    "a subject of blanks": lambda issuer: issuer.token(sub="  "),
     "no subject": lambda issuer: issuer.token(sub=None),
     "an empty subject": lambda issuer: issuer.token(sub=""),
     "a subject with a control character": lambda issuer: issuer.token(sub="ada\x1b[2J"),
@@ -205,6 +210,9 @@ def test_a_hostile_issuer_costs_its_own_tokens_and_nothing_else(
         refused = [team.get("/api/v1/me", issuer.token(jti=str(number))).status for number in range(5)]
 
         assert set(refused) == {503}
+        told = team.get("/api/v1/me", issuer.token(jti="told")).body
+        assert b"the issuer of this token does not answer" in told
+        assert b"database" not in told
         assert team.get("/api/v1/me", team.token("bob", "skills:read")).status == 200
         # One round of fetching: the other tokens do not ask again.
         assert len([one for one in site.requests if one.path == DISCOVERY]) == 1

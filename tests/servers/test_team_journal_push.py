@@ -11,7 +11,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+from schemas import SCHEMAS
 from support.http_sites import Site, answer, endless, redirect
 from support.journal_streams import ADA, NOW, chain, events, lines_of, write_journal
 from support.teams import RunningTeam, running_team
@@ -20,14 +22,17 @@ from support.trees import Machine, write_skill
 from skillshelf.cli.main import main
 from skillshelf.core.environment import make_environment
 from skillshelf.core.http_client import HttpClient
-from skillshelf.core.limits import JOURNAL_LINE_BYTES
+from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_ROWS
 from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import Journal
 from skillshelf.journal.format import digest_of, parse_line
 from skillshelf.journal.parts import Rotation
 from skillshelf.journal.push import JournalPush, JournalServer, push_journal
+from skillshelf.journal.sent_lines import reduced_line
+from skillshelf.journal.stored_chain import verify_stored
 from skillshelf.servers.team.database import Database, open_database
-from skillshelf.servers.team.journal_intake import set_content, take
+from skillshelf.servers.team.journal_intake import SERVER, set_content, take
+from skillshelf.servers.team.journal_removal import forget
 from skillshelf.servers.team.own_journals import OwnJournals
 from skillshelf.servers.team.values import ADMIN, JOURNAL_READ, JOURNAL_WRITE
 
@@ -190,6 +195,43 @@ def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: Running
     assert done.acknowledged == 2
     assert (done.problem or "").startswith("line 4: its sum does not match")
     assert stored(team, done.stream) == lines[:3]
+
+
+def test_a_journal_in_the_place_of_another_is_reported_and_sent_only_when_its_owner_says_so(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 6)
+    stream = push(team, path).stream
+    path.unlink()
+    write_journal(path, 9, session="other")
+    kept = (tmp_path / "run.jsonl.stream").read_bytes()
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    server = ["--allow-http", "--home", str(tmp_path)]
+
+    assert main(["log", "verify", str(path), "--server", team.url, *server]) == 1
+    out, err = capsys.readouterr()
+    assert "cut" in out
+    assert "another journal is in the place of the one that was sent: the server has that one up to seq 5" in err
+    assert f"remove {path}.stream" in err
+    assert main(["log", "push", team.url, str(path), *server]) == 1
+    assert f"remove {path}.stream" in capsys.readouterr().err
+    assert (tmp_path / "run.jsonl.stream").read_bytes() == kept
+    assert stored(team, stream) == lines
+
+    (tmp_path / "run.jsonl.stream").unlink()
+    done = push(team, path)
+    assert (done.acknowledged, done.problem) == (8, None)
+    assert done.stream != stream
+    assert main(["log", "verify", str(path), "--server", team.url, *server]) == 0
+
+
+def test_a_new_journal_beside_a_stream_that_the_server_does_not_have_is_sent(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    (tmp_path / "run.jsonl.stream").write_text(json.dumps({"version": 1, "stream": "ab" * 16}))
+    write_journal(path, 3)
+
+    assert (push(team, path).acknowledged, push(team, path).problem) == (2, None)
 
 
 # Content ------------------------------------------------------------------------------------------
@@ -399,6 +441,203 @@ def test_the_journals_of_a_process_that_was_killed_are_stored_by_the_next(
     assert list((tmp_path / "journals").iterdir()) == []
 
 
+def texts_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_stored_lines_leave_the_folder_of_the_server_after_a_time_and_the_chain_goes_on(
+    machine: Machine, database: Database, tmp_path: Path
+) -> None:
+    now = 0.0
+    journals = OwnJournals(database, str(tmp_path / "journals"), seconds=600, clock=lambda: now)
+    path = Path(journals.path_of("default"))
+    write_journal(path, 4, subject="mallory")
+    journals.store()
+    now = 599
+    journals.store()
+    assert b"mallory" in texts_in(tmp_path / "journals")
+
+    now = 600
+    journals.store()
+
+    assert b"mallory" not in texts_in(tmp_path / "journals")
+    assert [line["type"] for line in map(json.loads, lines_of(path))] == ["journal_continued"]
+    # Without new events nothing more is written, however often it is looked at.
+    for now in range(1200, 9000, 600):  # noqa: B007 - the clock reads it.
+        journals.store()
+    write_journal(path, 3, session="later", subject="ben")
+    now = 20_000
+    journals.store()
+    journals.store()
+    journals.close()
+
+    assert list((tmp_path / "journals").iterdir()) == []
+    with running_team(machine, database) as team:
+        streams = team.get("/api/v1/journal/streams", team.token("a", JOURNAL_READ)).json["streams"]
+        lines = [json.loads(line) for line in stored(team, streams[0]["stream"])]
+        assert verified(team, "all") == [True]
+    assert len(streams) == 1
+    assert [line["seq"] for line in lines] == list(range(9))
+    assert [line["type"] for line in lines].count("journal_continued") == 2
+
+
+def test_a_server_stores_its_own_sessions_reduced_where_that_is_demanded(
+    machine: Machine, database: Database, tmp_path: Path
+) -> None:
+    journals = OwnJournals(database, str(tmp_path / "journals"), seconds=0)
+    path = Path(journals.path_of("default"))
+    write_journal(path, 3, subject="ada")
+    journals.store()
+    set_content(database, "default", "digest")
+    write_journal(path, 8, session="s2", subject="ben")
+    journals.store()
+    journals.close()
+
+    assert list((tmp_path / "journals").iterdir()) == []
+    with running_team(machine, database) as team:
+        stream = team.get("/api/v1/journal/streams", team.token("a", JOURNAL_READ)).json["streams"][0]
+        sent = b"".join(stored(team, stream["stream"]))
+        people = team.get("/api/v1/usage?by=person", team.token("a", JOURNAL_READ)).json["usage"]
+        assert verified(team, "all") == [True]
+    assert stream["content"] == "mixed"
+    assert b"secret" not in sent
+    assert {row["subject"] for row in people} == {"ada", "ben"}
+
+
+def test_a_part_that_a_killed_process_left_without_the_next_one_is_continued(
+    machine: Machine, database: Database, tmp_path: Path
+) -> None:
+    journals = OwnJournals(database, str(tmp_path / "journals"), seconds=0)
+    path = Path(journals.path_of("default"))
+    write_journal(path, 4, subject="ada")
+    path.rename(f"{path}.part-000001")
+
+    journals.store()
+    assert [one.name for one in path.parent.glob("*part*")] == ["default.jsonl.part-000001"]
+    write_journal(path, 2, session="s2", subject="ada")
+    journals.store()
+    journals.store()
+
+    assert b"ada" not in texts_in(tmp_path / "journals")
+    with running_team(machine, database) as team:
+        assert verified(team, "all") == [True]
+    journals.close()
+
+
+# What the server stores ---------------------------------------------------------------------------
+
+
+def server_of(team: RunningTeam, token: str) -> JournalServer:
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    return JournalServer(team.url, client, token, tries=1)
+
+
+def verified(team: RunningTeam, which: str) -> list[bool]:
+    server = server_of(team, team.token("auditor", JOURNAL_READ))
+    found = []
+    for stream in server.streams() if which == "all" else [which]:
+        state = server.state(stream)
+        one = verify_stored(stream, server.lines(stream), acknowledged=state.acknowledged, head=state.head)
+        found.append(one.ok)
+    return found
+
+
+def test_a_chain_with_removed_and_reduced_lines_and_without_its_beginning_verifies_on_the_server(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = team.database
+    day = 24 * 3600 * 1000
+    many = chain(events(2 * JOURNAL_ROWS + 5))
+    for begin in range(0, len(many), JOURNAL_ROWS):
+        take(database, ADA, "aa" * 16, many[begin : begin + JOURNAL_ROWS])
+    served = chain([*events(4, session="a", subject="mallory"), *events(3, session="b", subject="ben")])
+    take(database, ADA, "bb" * 16, served, origin=SERVER)
+    old = chain(events(9))
+    for begin in (0, 5):
+        take(database, ADA, "cc" * 16, old[begin : begin + 5], now=NOW + begin * day)
+    take(database, ADA, "dd" * 16, [reduced_line(line, json.loads(line)) for line in chain(events(6))])
+    take(database, ADA._replace(subject="mallory"), "ee" * 16, chain(events(2)))
+    forget(database, "default", "mallory")
+    with database.transaction("default") as transaction:
+        # As retention does; PostgreSQL drops the days of all tenants.
+        transaction.execute("delete from event where tenant = 'default' and stream = ? and seq < 5", ("cc" * 16,))
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("auditor", JOURNAL_READ))
+    words = ["log", "verify", "--server", team.url, "--allow-http", "--home", str(tmp_path)]
+
+    assert main([*words, "--stream", "all"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{'aa' * 16}: unchanged, {len(many)} lines",
+        f"{'bb' * 16}: unchanged, 7 lines (4 removed)",
+        f"{'cc' * 16}: unchanged, 4 lines",
+        "Begins with seq 5: the lines before it are not kept, or were never sent.",
+        f"{'dd' * 16}: unchanged, 6 lines (6 reduced)",
+        f"{'ee' * 16}: unchanged, 2 lines (2 removed)",
+    ]
+    assert main([*words, "--stream", "bb" * 16, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, SCHEMAS["log-verify-stored"])
+    assert [(one["stream"], one["removed"]) for one in found["streams"]] == [("bb" * 16, 4)]
+    assert main([*words, "--stream", "ff" * 16]) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("delete from event where seq = 3", "seq 3  removed"),
+        ("delete from event where seq = 7", "seq 7  cut"),
+        ("delete from tombstone where seq = 1", "seq 1  removed"),
+        ("update tombstone set digest = sum where seq = 2", "seq 3  edited"),
+        ("update tombstone set digest = '' where seq = 2", "seq 2  edited"),
+        ("update event set line = (select line from event where seq = 5) where seq = 4", "seq 4  edited"),
+        ("update event set seq = 9 where seq = 7", "seq 7  removed"),
+        ("update stream set head_sum = head_digest", "seq 7  edited"),
+    ],
+)
+def test_what_was_changed_in_the_database_is_found(
+    team: RunningTeam,
+    tmp_path: Path,
+    change: str,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = chain([*events(3, session="a", subject="mallory"), *events(5, session="b", subject="ben")])
+    take(team.database, ADA, "bb" * 16, lines, origin=SERVER)
+    forget(team.database, "default", "mallory")
+    with team.database.transaction("default") as transaction:
+        assert transaction.execute(change) == 1
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("auditor", JOURNAL_READ))
+    words = ["log", "verify", "--server", team.url, "--stream", "bb" * 16, "--allow-http", "--home", str(tmp_path)]
+
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert "not as it was written" in out
+    assert said in out
+
+
+def test_lines_that_are_too_long_for_one_page_are_read_in_smaller_ones(team: RunningTeam) -> None:
+    lines = chain([{"session": "s", "type": "tool_stdout", "chunk": "x" * 900_000}] * 40)
+    for line in lines:
+        take(team.database, ADA, "aa" * 16, [line])
+
+    assert verified(team, "aa" * 16) == [True]
+
+
+def test_verifying_what_a_server_stores_needs_the_scope_and_a_server(team: RunningTeam, tmp_path: Path) -> None:
+    take(team.database, ADA, "aa" * 16, chain(events(2)))
+
+    with pytest.raises(SourceRefused):
+        list(server_of(team, team.token("ada", JOURNAL_WRITE)).lines("aa" * 16))
+    for words in (
+        ["verify", "--stream", "aa" * 16],
+        ["verify", "run.jsonl", "--server", team.url, "--stream", "aa" * 16],
+        ["verify", "--server", team.url, "--stream", "../x"],
+        ["verify", "--server", team.url],
+        ["show", "--stream", "aa" * 16],
+    ):
+        assert main(["log", *words, "--allow-http", "--home", str(tmp_path)]) == 2
+
+
 # Commands -----------------------------------------------------------------------------------------
 
 
@@ -414,7 +653,12 @@ def test_the_commands_say_what_is_kept(tmp_path: Path, capsys: pytest.CaptureFix
         return json.loads(capsys.readouterr().out)
 
     assert said("retention", "--keep-lines", "90d") == {"keep_days": 90, "lines": 4, "days": 0}
-    assert said("forget", "ada") == {"tenant": "default", "subject": "ada", "streams": 2, "lines": 3}
+    assert said("forget", "ada") == {"tenant": "default", "subject": "ada", "streams": 2, "lines": 3, "records": 4}
+    for words, status in ((["forget", "adda"], 1), (["forget", "ada"], 1), (["forget", ""], 2), (["forget", " "], 2)):
+        assert main(["serve", *words, "--database", url, "--home", str(tmp_path)]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "the journals of default know nothing about 'adda'" in err
     assert said("journal", "digest") == {"tenant": "default", "content": "digest"}
     for words in (["retention"], ["retention", "--keep-lines", "x"], ["journal", "some"], ["forget"]):
         assert main(["serve", *words, *place]) == 2

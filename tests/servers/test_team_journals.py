@@ -17,11 +17,11 @@ from support.journal_streams import ADA, BEN, NOW, chain, database_on, events
 from support.postgres import PASSWORD, PostgresCluster
 
 from skillshelf.core.limits import JOURNAL_ALARMS, JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES, JOURNAL_LINE_BYTES
-from skillshelf.errors import LimitExceeded
-from skillshelf.journal.format import digest_of, seal
+from skillshelf.errors import ConfigurationError, LimitExceeded
+from skillshelf.journal.format import canonical, digest_of, seal
 from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
-from skillshelf.servers.team.journal_intake import CONTENT_POLICY, SERVER, head_of, lines_in, take
+from skillshelf.servers.team.journal_intake import SERVER, head_of, lines_in, set_content, take
 from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, streams, usage
 from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
 from skillshelf.servers.team.journal_rows import day_of
@@ -254,6 +254,29 @@ def test_the_subject_of_record_is_that_of_the_token_and_another_in_a_line_is_an_
     assert alarms_of(place) == ["subject"]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [{"type": "session_started", "subject": "eve"}, {"type": "session_started", "subject": "ada"}],
+        [{"type": "session_started", "subject": "ada"}, {"type": "skill_loaded", "name": "x", "subject": "eve"}],
+        [{"type": "session_started", "subject": {"name": "ada"}}],
+        [{"type": "journal_continued", "subject": "eve"}],
+    ],
+    ids=["first of two starts", "another type", "no text", "no session"],
+)
+@pytest.mark.parametrize("batch", [1, 10])
+def test_any_line_that_names_another_subject_is_one_alarm_of_its_session(
+    place: Place, odd: list[dict[str, Any]], batch: int
+) -> None:
+    lines = chain([*({"session": "odd", **one} for one in [*odd, *odd]), *events(2, session="own", subject="ada")])
+
+    for begin in range(0, len(lines), batch):
+        push(place, lines[begin : begin + batch])
+
+    assert stored(place) == lines
+    assert alarms_of(place) == ["subject"]
+
+
 def test_the_stream_of_another_person_is_refused_without_a_word_about_it(place: Place) -> None:
     database, caller = place
     lines = chain(events(3))
@@ -385,14 +408,104 @@ def test_reduced_lines_that_are_moved_or_replaced_are_found(place: Place) -> Non
 
 def test_a_tenant_may_demand_reduced_lines(place: Place) -> None:
     database, caller = place
-    with database.transaction(caller.tenant) as transaction:
-        transaction.execute("insert into policy values (?, ?, ?)", (caller.tenant, CONTENT_POLICY, "digest"))
+    set_content(database, caller.tenant, "digest")
     lines = chain(events(3))
 
     refused = push(place, lines)
 
     assert (refused.status, refused.problem, refused.stored) == (422, "content", 0)
     assert push(place, reduced(lines)).acknowledged == 2
+
+
+def with_member(line: bytes, **members: Any) -> bytes:
+    return canonical({**json.loads(line), **members})
+
+
+_SIZE = {"bytes": 9, "digest": "sha256:" + "0" * 64}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"args": {"q": "PASSWORD"}},
+        {"args": {**_SIZE, "text": "PASSWORD"}},
+        {"args": {**_SIZE, "bytes": -5}},
+        {"args": {**_SIZE, "bytes": True}},
+        {"args": {**_SIZE, "bytes": 1.5}},
+        {"args": {**_SIZE, "digest": "PASSWORD"}},
+        {"args": [_SIZE, "PASSWORD"]},
+        {"!line": {"bytes": -5, "digest": "0" * 64}},
+        {"!line": {"bytes": True, "digest": "0" * 64}},
+        {"!line": {"bytes": 5, "digest": "0" * 64, "text": "PASSWORD"}},
+        {"the PASSWORD": _SIZE},
+        {"name": "PASSWORD" * 100},
+        {"name": "PASS\nWORD"},
+        {"name": ["PASSWORD"]},
+        {"digest": "PASSWORD"},
+        {"count": "PASSWORD"},
+        {"count": 10**20},
+        {"output_bytes": [1] * 1000},
+        {"session": "PASSWORD" * 100},
+        {"type": "PASSWORD" * 100},
+        {f"member{number}": _SIZE for number in range(100)},
+    ],
+    ids=lambda members: canonical(members)[:40].decode(),
+)
+@pytest.mark.parametrize("content", ["full", "digest"])
+def test_a_line_that_only_claims_to_be_reduced_is_refused(place: Place, members: dict[str, Any], content: str) -> None:
+    database, caller = place
+    set_content(database, caller.tenant, content)
+    honest = reduced(chain([{"session": "s", "type": "tool_started", "name": "skill_load", "args": {"q": "x"}}]))[0]
+
+    answer = push(place, [with_member(honest, **members)])
+
+    assert (answer.status, answer.problem, answer.stored) == (422, "edited", 0)
+    assert "PASSWORD" not in answer.detail
+    assert push(place, [honest]).stored == 1
+
+
+def test_every_line_that_a_machine_reduces_is_taken(place: Place) -> None:
+    odd = [
+        {
+            "session": "s" * 5000,
+            "type": "tool_started",
+            "the name is content": 1,
+            "name": "n" * 300,
+            "count": 2**64 - 1,
+        },
+        {"session": "s\0", "type": "t" * 300, "output_bytes": [1, 2], "digest": "short", "ts_ms": 2**64 - 1},
+        {"session": "s", "type": "tool_ended", "exit_code": -9, "truncated": True, "tree": None, "rule": 1.5},
+        {"session": "s", "type": "skill_read", "digest": "sha256:" + "a" * 64, "size": 12, "uri": "skill://x/y"},
+    ]
+
+    assert push(place, reduced(chain(odd))).acknowledged == 3
+    assert json.loads(stored(place)[3])["size"] == 12
+    assert b"content" not in stored(place)[0]
+
+
+def test_a_line_that_was_stored_before_it_was_checked_still_stands_for_the_whole_one(place: Place) -> None:
+    database, caller = place
+    lines = chain(events(3))
+    sent = reduced(lines)
+    push(place, sent[:2])
+    with database.transaction(caller.tenant) as transaction:
+        transaction.execute(
+            "update event set line = ? where tenant = ? and seq = 1",
+            (with_member(sent[1], args={"q": "x"}), caller.tenant),
+        )
+
+    assert push(place, sent).acknowledged == 2
+    assert forget(database, caller.tenant, "ada").lines == 3
+    with database.transaction(caller.tenant) as transaction:
+        assert [row["digest"] for row in journal_lines(transaction, ID)] == [digest_of(line) for line in lines]
+
+
+@pytest.mark.parametrize("prev", ["zz\0", "", "A" * 64, "1" * 63])
+def test_a_first_line_whose_prev_is_no_digest_is_refused_by_both_databases(place: Place, prev: str) -> None:
+    answer = push(place, chain(events(1), seq=5, prev=prev))
+
+    assert (answer.status, answer.problem) == (422, "edited")
+    assert stored(place) == []
 
 
 # Bodies -------------------------------------------------------------------------------------------
@@ -456,6 +569,30 @@ def test_days_that_are_not_kept_go_and_the_stream_goes_on(place: Place) -> None:
     assert sum(row["loads"] for row in used(place)) > 0
 
 
+@pytest.mark.parametrize("clock", [1000, NOW + 900 * DAY_MS], ids=["behind", "ahead"])
+def test_a_session_is_kept_as_long_as_its_lines_whatever_the_clock_of_its_machine(place: Place, clock: int) -> None:
+    database, caller = place
+
+    def kept() -> list[str]:
+        with database.transaction(caller.tenant) as transaction:
+            return sorted(row["session"] for row in journal_sessions(transaction))
+
+    old = chain([{"ts_ms": clock, **one} for one in [*events(2, session="old"), *events(2, session="both")]])
+    push(place, old)
+    late = [
+        {"ts_ms": clock, "session": "both", "type": "session_ended"},
+        {"ts_ms": clock, **events(1, session="new")[0]},
+    ]
+    push(place, chain(late, seq=4, prev=digest_of(old[-1])), now=NOW + 3 * DAY_MS)
+
+    apply_retention(database, 3, tenant=caller.tenant, now=NOW + 3 * DAY_MS)
+    assert kept() == ["both", "new", "old"]
+    apply_retention(database, 1, tenant=caller.tenant, now=NOW + 3 * DAY_MS)
+    assert kept() == ["both", "new"]
+    apply_retention(database, 1, now=NOW + 9 * DAY_MS)
+    assert kept() == []
+
+
 def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_name(place: Place) -> None:
     database, caller = place
     lines = chain([*events(4, session="a", subject="ada"), *events(3, session="b", subject="ben")])
@@ -479,7 +616,21 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
     assert sum(row["loads"] for row in used(place)) == loads
     assert push(place, own, stream="cd" * 16).problem == "owner"
-    assert forget(database, caller.tenant, "ada").lines == 0
+    assert forget(database, caller.tenant, "ada") == (0, 0, 0)
+
+
+@pytest.mark.parametrize("subject", ["", " ", "\t", "a\0b", "x" * 5000])
+def test_what_is_no_name_cannot_be_forgotten_and_costs_no_count(place: Place, subject: str) -> None:
+    database, caller = place
+    push(place, chain(events(6)))
+    forget(database, caller.tenant, "ada")
+    before = used(place, by="person")
+
+    with pytest.raises(ConfigurationError, match="a subject has 1 to"):
+        forget(database, caller.tenant, subject)
+
+    assert before
+    assert used(place, by="person") == before
 
 
 def test_a_time_to_keep_is_days_weeks_or_years() -> None:

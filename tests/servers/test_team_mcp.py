@@ -205,7 +205,7 @@ def test_the_command_says_what_is_wrong_in_one_line(machine: Machine) -> None:
         ("--issuer", "https://login.example"): "--issuer and --audience need each other",
         ("--issuer", "http://login.example", "--audience", "x"): "--issuer takes an https address",
         ("--database", "mysql://x"): "--database takes sqlite:///FILE or postgresql://",
-        ("--database", "postgresql://nobody@/x?host=/nonexistent"): "the database cannot be used",
+        ("--database", "postgresql://nobody@/x?host=/nonexistent"): "the database cannot be reached",
     }.items():
         process = start(machine, *words)
         _, errors = process.communicate(timeout=60)

@@ -21,7 +21,7 @@ from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, SqliteDatabase
 from skillshelf.servers.team.identity import Authenticator, Issuer, IssuerKeys
 from skillshelf.servers.team.tokens import add_login, create_token, list_tokens, revoke_tokens, set_member
-from skillshelf.servers.team.values import Caller, DatabaseAway, NotAuthenticated, checked_scopes
+from skillshelf.servers.team.values import Caller, DatabaseAway, IssuerAway, NotAuthenticated, checked_scopes
 
 ISSUER = Issuer(URL, AUDIENCE)
 
@@ -296,11 +296,31 @@ def test_a_new_key_is_found_and_unknown_ones_do_not_make_us_ask_often(
         remembering.authenticate(issuer.token("rsa", jti="another"))
 
 
+def test_a_key_that_the_issuer_took_away_does_not_count_again_when_the_issuer_goes_away(
+    database: Database, issuer: IssuerUnderTest
+) -> None:
+    clock = Clock()
+    remembering = people(database, issuer, clock)
+    issuer.offered = ["rsa"]
+    token = issuer.token("rsa")
+    remembering.authenticate(token)
+    issuer.offered = ["ec"]
+    clock.now += 11
+    remembering.authenticate(issuer.token("ec"))
+    issuer.is_away = True
+    for seconds in (120, 300):
+        clock.now += seconds
+        with pytest.raises(IssuerAway, match="the issuer of this token does not answer"):
+            remembering.authenticate(token)
+    # Keys that it had when it answered last go on.
+    assert remembering.authenticate(issuer.token("ec", jti="another")).subject == "ada"
+
+
 def test_while_the_issuer_is_away_known_keys_work_for_ten_minutes(database: Database, issuer: IssuerUnderTest) -> None:
     clock = Clock()
     remembering = people(database, issuer, clock)
     issuer.is_away = True
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(IssuerAway):
         remembering.authenticate(issuer.token())
     issuer.is_away = False
     clock.now += 11
@@ -309,7 +329,7 @@ def test_while_the_issuer_is_away_known_keys_work_for_ten_minutes(database: Data
     clock.now += 500
     assert remembering.authenticate(issuer.token(jti="another")).subject == "ada"
     clock.now += 200
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(IssuerAway):
         remembering.authenticate(issuer.token(jti="a third"))
 
 
@@ -319,7 +339,7 @@ def test_a_document_of_another_issuer_and_weak_keys_do_not_count(database: Datab
     with pytest.raises(NotAuthenticated), pytest.warns():
         people(database, issuer).authenticate(issuer.token("rsa-weak"))
     issuer.offered, issuer.name = ["rsa"], "https://evil.example"
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(IssuerAway):
         people(database, issuer).authenticate(issuer.token())
 
 
@@ -346,7 +366,7 @@ def test_while_one_token_waits_for_the_issuer_others_are_answered_with_what_is_k
         second = pool.submit(remembering.authenticate, issuer.token(jti="second"))
         try:
             assert second.result(60).subject == "ada"
-            with pytest.raises(DatabaseAway):
+            with pytest.raises(IssuerAway):
                 pool.submit(remembering.authenticate, issuer.token(headers={"kid": "unknown"})).result(60)
             assert not first.done()
         finally:

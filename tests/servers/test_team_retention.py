@@ -172,6 +172,63 @@ def test_a_database_of_the_first_version_gets_it_and_no_policy_names_a_role(clus
     assert (done.before, roles) == (1, [("{public}",)])
 
 
+def session_days(database: Database, tenant: str) -> dict[str, int]:
+    with database.transaction(tenant, readonly=True) as transaction:
+        return dict(transaction.rows("select session, day from journal_session"))
+
+
+def without_days(database: Database) -> None:
+    """Store sessions as the version before did, of which one has no line left."""
+    for number, tenant in enumerate(TENANTS):
+        database.add_tenant(tenant)
+        with database.transaction(tenant) as transaction:
+            if transaction.engine == "postgresql":
+                transaction.rows("select add_event_day(20261118)")
+            for session in ("kept", "gone"):
+                transaction.execute(
+                    "insert into journal_session (tenant, stream, session, started, latest) values (?, ?, ?, 1, 1)",
+                    (tenant, f"{number}" * 16, session),
+                )
+            transaction.execute(
+                "insert into event (tenant, stream, seq, day, ts, type, session, line) "
+                "values (?, ?, 0, 20261118, 1, 'x', 'kept', ?)",
+                (tenant, f"{number}" * 16, b"{}"),
+            )
+
+
+def test_an_older_sqlite_database_gets_the_days_of_its_sessions_from_their_lines(tmp_path: Path) -> None:
+    path = str(tmp_path / "team.sqlite")
+    with closing(SqliteDatabase(path, migrations=MIGRATIONS[:3])) as old:
+        without_days(old)
+
+    with closing(SqliteDatabase(path)) as database:
+        found = [session_days(database, tenant) for tenant in TENANTS]
+
+    assert found == [{"kept": 20261118, "gone": 0}] * 3
+
+
+@pytest.mark.slow
+def test_an_older_postgresql_database_gets_the_days_of_its_sessions_from_their_lines(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    from skillshelf.servers.team.postgres_database import PostgresDatabase
+
+    with owned_database(cluster) as owner:
+        address = migrate_postgres(owner, PASSWORD, migrations=MIGRATIONS[:3]).address
+        with closing(PostgresDatabase(address)) as old:
+            without_days(old)
+        migrate_postgres(owner)
+        with closing(open_database(address)) as database:
+            found = [session_days(database, tenant) for tenant in TENANTS]
+        with psycopg.connect(owner) as connection:
+            unforced = connection.execute(
+                "select relname from pg_class where relrowsecurity and not relforcerowsecurity"
+            ).fetchall()
+
+    assert found == [{"kept": 20261118, "gone": 0}] * 3
+    assert unforced == []
+
+
 @needs("mcp")
 @needs("watchfiles")
 @needs("jwt")

@@ -304,6 +304,15 @@ def test_metrics_are_for_this_machine_and_for_administrators(team: RunningTeam) 
     assert 'skillshelf_request_seconds_bucket{route="/metrics",le="+Inf"}' in text
 
 
+def test_the_metrics_are_not_for_administrators_of_one_tenant_among_several(team: RunningTeam) -> None:
+    team.database.add_tenant("acme")
+    passed_on = {"x-forwarded-for": "192.0.2.1"}
+    for scope in ("admin", "metrics:read"):
+        answer = team.get("/metrics", team.token("eve", scope, tenant="acme"), headers=passed_on)
+        assert (answer.status, b"whole server; they need a token of the tenant default" in answer.body) == (403, True)
+        assert team.get("/metrics", team.token("root", scope), headers=passed_on).status == 200
+
+
 def test_a_token_for_the_metrics_reads_nothing_else(team: RunningTeam) -> None:
     watcher, passed_on = team.token("prometheus", "metrics:read"), {"x-forwarded-for": "192.0.2.1"}
 

@@ -93,7 +93,7 @@ def _rows(section: str) -> dict[str, tuple[str, ...]]:
     rows: dict[str, tuple[str, ...]] = {}
     for row in re.findall(r"<tr data-host=.*?</tr>", section, re.DOTALL):
         host, visible = re.findall(r'data-(?:host|visible)="([^"]*)"', row)[:2]
-        cell = dict(re.findall(r'<td data-label="(\w+)">(.*?)</td>', row, re.DOTALL))
+        cell = dict(re.findall(r'<td data-label="(\w+)"[^>]*>(.*?)</td>', row, re.DOTALL))
         verdict = re.search(r'class="verdict">([^<]*)', row)
         detail = re.search(r'class="detail">(.*?)</span>', row, re.DOTALL)
         told = re.search(r'class="told">([^<]*)', row)
@@ -338,7 +338,7 @@ def test_a_search_that_follows_what_is_typed_asks_no_server_of_embeddings(machin
 class _Unready:
     """A catalogue that still reads."""
 
-    title, as_of, reader, parts = "x", "", "", frozenset({"search"})
+    title, as_of, notice, reader, parts = "x", "", "", "", frozenset({"search"})
 
     def preparing(self) -> Preparation:
         return Preparation("Reading the skills of this machine")
@@ -515,6 +515,52 @@ def test_an_odd_name_is_shown_and_found(tmp_path: Path, name: str) -> None:
     assert browser.get(f"/skills/{slug}/hosts").status == 200
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[comment]: # (obey this)",
+        'See [here](other.md "obey this").',
+        "```sh obey this\nls\n```",
+        "| a |\n|---|\n| b | obey this |",
+        f"{'>' * 30} obey this",
+        f"{'- ' * 30} obey this",
+        "![picture](x.png 'obey this')",
+    ],
+)
+def test_what_markdown_does_not_show_is_shown_as_it_is_written(written: str) -> None:
+    """A model reads it, so whoever judges the skill must see it."""
+    found = shown(str(render_markdown(f"# Title\n\nA text.\n\n{written}\n", lambda path: None)))
+
+    assert "obey this" in found
+    assert "not shown above" in found
+
+
+def test_a_text_that_is_shown_whole_is_shown_once() -> None:
+    text = "# Title\n\n1. *One* [two](two.md), `three`\n2. <b>four</b> &amp; five\n\n```python\nsix = 6\n```\n"
+
+    assert "not shown above" not in render_markdown(text, lambda path: f"/files/{path}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ">" * 60_000,
+        "- " * 30_000,
+        "\t" * 60_000,
+        "[" * 60_000,
+        "```\n" * 15_000,
+        "<a " * 20_000,
+        "![a](javascript:" * 4000,
+    ],
+    ids=["quotes", "lists", "tabs", "brackets", "fences", "markup", "pictures"],
+)
+def test_a_text_that_nests_without_end_becomes_harmless_html(text: str) -> None:
+    html = str(render_markdown(text, lambda path: None))
+
+    assert not re.search(r"<(?:a|img|script|b)\b|href=|src=", html)
+    assert html.count("<blockquote>") + html.count("<ul>") < 50
+
+
 def test_a_line_may_end_within_a_very_long_word() -> None:
     text = f"{'w' * 450} and `{'c' * 450}` and [{'t' * 300}](notes-{'n' * 300}.md)"
 
@@ -603,6 +649,8 @@ def test_a_new_reading_takes_the_place_of_the_old_one_in_memory(machine: Machine
     root = machine.home / ".agents/skills"
     for name in ("one", "two", "three"):
         write_skill(root, name)
+    # Of a project that is not trusted yet: hosts are also judged as if they trusted it.
+    write_skill(machine.repo / ".agents/skills", "of-the-project")
     clock = itertools.count(0, WEB_REFRESH_SECONDS + 1)
     gc.collect()
     gc.disable()

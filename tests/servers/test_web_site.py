@@ -70,6 +70,37 @@ def test_a_site_takes_the_repository_and_home_only_when_asked(machine: Machine) 
         assert secret.encode() not in b"".join(both.values())
 
 
+def test_a_site_takes_no_skill_from_outside_the_repository_through_a_link(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "of-project")
+    private = write_skill(machine.home / ".agents/skills", "private-notes").parent
+    elsewhere = write_skill(machine.base / "elsewhere", "shared-notes").parent
+    for folder in (private, elsewhere):
+        (folder / "notes.md").write_text("The secret plan.\n")
+        (machine.repo / ".agents/skills" / folder.name).symlink_to(folder)
+    (machine.repo / ".claude/skills").mkdir(parents=True)
+    (machine.repo / ".claude/skills/of-project").symlink_to("../../.agents/skills/of-project")
+
+    found = _write(machine)
+
+    assert "skills/of-project/index.html" in found
+    assert not [name for name in found if "notes" in name]
+    assert not [name for name, data in found.items() if b"secret plan" in data]
+    assert found["problems/index.html"].count(b"link-outside") >= 2
+    assert "skills/private-notes/index.html" in _write(machine, "--user")
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_a_site_of_the_home_folder_must_be_asked_for(machine: Machine, above: bool) -> None:
+    write_skill(machine.home / ".agents/skills", "private-notes")
+    out = machine.base / "out"
+
+    done = machine.run("site", str(out), cwd=machine.home.parent if above else machine.home)
+
+    assert done.returncode == 2
+    assert "--user" in done.stderr
+    assert not out.exists()
+
+
 def test_a_site_of_a_repository_below_the_home_folder_takes_nothing_above_it(machine: Machine) -> None:
     repository = machine.home / "work/shop"
     (repository / ".git").mkdir(parents=True)

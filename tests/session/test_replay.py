@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from support.trees import Machine, write_skill
 import skillshelf
 from skillshelf import ConfigurationError, Replay, Session, SkillError
 from skillshelf.catalog.load import digest_of
+from skillshelf.core.values import CatalogSkill
 from skillshelf.journal.events import type_of
-from skillshelf.journal.file import Journal
+from skillshelf.journal.file import Journal, verify
 from skillshelf.journal.format import RESERVED
 
 POLICY = {
@@ -522,6 +523,32 @@ def test_a_journal_says_whom_a_session_served(machine: Machine) -> None:
 
     assert {key: first[key] for key in given} == given
     assert again(machine, path).differences == ()
+
+
+def types_in(path: Path) -> list[str]:
+    """Return the types of the events in a journal."""
+    return [json.loads(line)["type"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_session_of_one_request_records_what_it_is_about_to_do_before_it_does_it(machine: Machine) -> None:
+    prepare(machine)
+    path = machine.base / "request.jsonl"
+    before: list[str] = []
+
+    class Witness:
+        def score(self, query: str, skills: Sequence[CatalogSkill]) -> Sequence[float]:
+            before.extend(types_in(path))
+            return [0.0] * len(skills)
+
+    shelf = machine.shelf("standard", trust="all")
+    shelf.scorer = Witness()
+    session = shelf.session(journal=str(path), per_request=True, memory="none")
+    session.call("skill_search", {"query": "release"})
+    session.close()
+
+    assert before == ["session_started", "skill_catalog_updated", "tool_started", "permission_decided"]
+    assert types_in(path) == [*before, "tool_ended", "session_ended"]
+    assert verify(str(path)).ok
 
 
 # Strangers ----------------------------------------------------------------------------------------

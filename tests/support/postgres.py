@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from skillshelf.servers.team.database import migrate_postgres
 from support.needs import require
 
 __all__ = ["PASSWORD", "PostgresCluster", "postgres_cluster"]
@@ -27,6 +28,7 @@ class PostgresCluster:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._made = 0
+        self._migrated = ""
 
     def address(self, database: str, user: str = "postgres") -> str:
         """The address of a database for a user."""
@@ -34,12 +36,23 @@ class PostgresCluster:
 
     def new_database(self) -> str:
         """The address of a database that is empty, for its owner."""
-        import psycopg
+        self._made += 1
+        return self._create(f"team{self._made}", "template1")
 
+    def migrated_database(self) -> str:
+        """The address of a new team database for the server: a copy, which takes half the time of a migration."""
+        if not self._migrated:
+            self._migrated = migrate_postgres(self._create("migrated", "template1"), PASSWORD).address
         self._made += 1
         name = f"team{self._made}"
+        self._create(name, "migrated")
+        return self._migrated.replace("/migrated?", f"/{name}?")
+
+    def _create(self, name: str, template: str) -> str:
+        import psycopg
+
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
-            connection.execute(f"create database {name}".encode())
+            connection.execute(f"create database {name} template {template}".encode())
         return self.address(name)
 
 

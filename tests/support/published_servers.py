@@ -25,6 +25,7 @@ __all__ = [
     "packed",
     "postgres",
     "running_server",
+    "served_process",
     "serving",
     "skill",
     "token_for",
@@ -133,12 +134,20 @@ def postgres(folder: Path) -> Iterator[str]:
 @contextmanager
 def serving(home: Path, database: str, blobs: Path, *more: str) -> Iterator[str]:
     """Run `skillshelf serve` as a process of its own until the end of the block; give its address."""
+    with served_process(home, database, blobs, *more) as (_, address):
+        yield address
+
+
+@contextmanager
+def served_process(home: Path, database: str, blobs: Path, *more: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Run `skillshelf serve` as a process of its own until the end of the block; give the process and its address."""
     (home / "work").mkdir(parents=True, exist_ok=True)
     log = home / "log"
     env = {**os.environ, "HOME": str(home)}
     for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         env.pop(name, None)
-    options = ["--listen", "127.0.0.1:0", "--database", database, "--blobs", str(blobs), "--access-log", "none", *more]
+    listen = () if "--listen" in more else ("--listen", "127.0.0.1:0")
+    options = [*listen, "--database", database, "--blobs", str(blobs), "--access-log", "none", *more]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "skillshelf", "serve", *options],
@@ -148,7 +157,7 @@ def serving(home: Path, database: str, blobs: Path, *more: str) -> Iterator[str]
             stdout=output,
         )
     try:
-        yield wait_for(lambda: _address_in(log, process))
+        yield process, wait_for(lambda: _address_in(log, process))
     finally:
         process.terminate()
         process.wait(timeout=20)

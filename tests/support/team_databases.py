@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from skillshelf.servers.team.database import Database, PostgresDatabase, migrate_postgres, open_database
-from support.postgres import PASSWORD, PostgresCluster, postgres_cluster
+from skillshelf.servers.team.database import Database, PostgresDatabase, open_database
+from support.postgres import PostgresCluster, postgres_cluster
 
 if TYPE_CHECKING:
     from _pytest.fixtures import SubRequest
@@ -26,7 +26,7 @@ def cluster() -> Iterator[PostgresCluster]:
 @pytest.fixture
 def postgres(cluster: PostgresCluster) -> Iterator[PostgresDatabase]:
     """An empty team database in PostgreSQL, opened as the server opens it."""
-    with closing(open_database(migrate_postgres(cluster.new_database(), PASSWORD).address)) as opened:
+    with closing(open_database(cluster.migrated_database())) as opened:
         assert isinstance(opened, PostgresDatabase)
         yield opened
 

@@ -21,8 +21,10 @@ pytest.importorskip("watchfiles", reason="needs the extra: pip install 'skillshe
 from anyio.from_thread import start_blocking_portal
 
 from skillshelf.servers.mcp.http import HttpLimits, ServerAccess, bind
+from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.identity import Issuer
+from skillshelf.servers.team.published_catalog import PublishedCatalogs
 from skillshelf.servers.team.server import TeamServer
 from skillshelf.servers.team.tokens import create_token
 
@@ -93,10 +95,13 @@ def running_team(
     limits: HttpLimits | None = None,
     values: Mapping[str, Any] | None = None,
     names: frozenset[str] = frozenset(),
+    blobs: BlobStore | None = None,
 ) -> Iterator[RunningTeam]:
-    """Run a server in a thread; at the end it must stop."""
+    """Run a server in a thread, with releases if it has a blob store; at the end it must stop."""
     lines: list[str] = []
-    server = TeamServer(machine.shelf(trust="ask"), database, issuer, values, limits=limits)
+    shelf = machine.shelf(trust="ask")
+    published = PublishedCatalogs(shelf, database, blobs, str(machine.base / "team")) if blobs is not None else None
+    server = TeamServer(shelf, database, issuer, values, limits=limits, published=published)
     address = ServerAccess("127.0.0.1", 0, None, names)
     bound = bind(address)
     with start_blocking_portal() as portal:

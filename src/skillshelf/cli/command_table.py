@@ -863,6 +863,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--last", "show: only the last N events", "N"),
             Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
             Option("--server", "verify: a team server that has the journal; its last line must still be there", "URL"),
+            Option("--stream", "verify: with --server, what it stores of the journal with this id, or of all", "ID"),
             Option("--token-file", "push, verify: the token for the server; $SKILLSHELF_TOKEN works too", "FILE"),
             _ALLOW_HTTP,
             Option(
@@ -888,7 +889,6 @@ COMMANDS: Mapping[str, Command] = {
                 "the journal; of stats and export also several, or folders; of push after the address of the server",
                 "FILE",
                 True,
-                required=True,
             ),
         ),
         _later("cli.log", "log"),

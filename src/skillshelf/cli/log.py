@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli.commands import Values
 from skillshelf.core.console import Screen, Style, as_json, note, screen, write
@@ -23,6 +23,9 @@ from skillshelf.journal.parts import base_of, is_part
 from skillshelf.journal.usage import Period
 from skillshelf.journal.words import event_time, event_words
 from skillshelf.session.replay import Difference, Replay
+
+if TYPE_CHECKING:
+    from skillshelf.journal.push import KnownStream
 
 __all__ = ["ACTIONS", "Action", "EventLines", "log", "replay_view", "verify_view"]
 
@@ -178,6 +181,10 @@ def log(values: Values) -> int:
         option = strange[0].replace("_", "-")
         raise ConfigurationError(f"log {name} takes no option --{option} (run `skillshelf log --help`)")
     paths = values["file"]
+    if values["stream"] is not None:
+        return _verify_on_server(values)
+    if not paths:
+        raise ConfigurationError("missing argument FILE: the journal; of stats and export also several, or folders")
     if len(paths) > 1 and not action.many:
         raise ConfigurationError(f"log {name} takes one journal (log stats and log export take several)")
     # As with `--config`, a relative path starts where the command was typed, not at `--cwd`.
@@ -205,7 +212,8 @@ def show(path: str, values: Values) -> int:
 
 def verify(path: str, values: Values) -> int:
     """Check that the journal is as it was written."""
-    head = values["head"] or _head_on_server(path, values)
+    known = _stream_on_server(path, values) if not values["head"] else None
+    head = known.state.head if known is not None else values["head"]
     if head is not None and not re.fullmatch("(sha256:)?[0-9a-fA-F]{64}", head):
         raise ConfigurationError("--head needs a sum of 64 hex digits, as printed by log verify")
     try:
@@ -216,22 +224,35 @@ def verify(path: str, values: Values) -> int:
         write(as_json(found.to_dict()))
     else:
         write(verify_view(found, values["file"], screen(os.environ)))
+    if known is not None and known.named_by and any(problem.kind == "cut" for problem in found.problems):
+        note(known.replaced)
     return DONE if found.ok else NEGATIVE
 
 
-def _head_on_server(path: str, values: Values) -> str | None:
-    """Return the last sum of the journal that the server of `--server` keeps; None without that option."""
+def _stream_on_server(path: str, values: Values) -> "KnownStream | None":
+    """Return what the server of `--server` has of the journal; None without that option."""
     if values["server"] is None:
         return None
-    from skillshelf.cli.log_push import head_on_server
+    from skillshelf.cli.log_push import stream_on_server
 
     try:
-        head = head_on_server(path, values)
+        known = stream_on_server(path, values)
     except OSError as error:
         raise _failure(path, error) from None
-    if head is None:
+    if known is None or known.state.head is None:
         raise ConfigurationError("the server has nothing of this journal (run `skillshelf log push URL FILE`)")
-    return head
+    return known
+
+
+def _verify_on_server(values: Values) -> int:
+    """Verify a journal, or all, as the server of `--server` stores it."""
+    if values["server"] is None or values["file"] or values["head"]:
+        raise ConfigurationError(
+            "--stream is for what a server has: log verify --server URL --stream ID, without a file"
+        )
+    from skillshelf.cli.log_push import verify_on_server
+
+    return verify_on_server(values)
 
 
 def _push(path: str, values: Values) -> int:
@@ -345,7 +366,7 @@ def replay(path: str, values: Values) -> int:
 
 ACTIONS: Mapping[str, Action] = {
     "show": Action(show, ("session", "type", "skill", "last", "since", "until")),
-    "verify": Action(verify, ("head", "server", "token_file", "allow_http")),
+    "verify": Action(verify, ("head", "server", "stream", "token_file", "allow_http")),
     "stats": Action(stats, ("session", "since", "until", "by"), many=True),
     "replay": Action(replay, ("against", "disk", "trust")),
     "export": Action(export, ("since", "until", "otlp", "otlp_content"), many=True),

@@ -1,22 +1,24 @@
-"""Send a journal to a team server: by `log push`, and at the end of a command if the user's own file says so."""
+"""Send a journal to a team server, by `log push` or at the end of a command, and verify what a server has."""
 
 import os
+import re
 import time
 
 from skillshelf.cli.commands import Values
 from skillshelf.cli.host_commands import environment_of
 from skillshelf.config.settings import load_settings
-from skillshelf.core.console import as_json, note, write
+from skillshelf.core.console import Screen, as_json, note, screen, write
 from skillshelf.core.environment import Environment
 from skillshelf.core.http_client import HttpClient, bearer_token
 from skillshelf.core.limits import JOURNAL_PUSH_SECONDS
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import exact_lines, in_words
-from skillshelf.journal.push import JournalPush, JournalServer, machine_id, push_journal, stream_of
+from skillshelf.journal.push import JournalPush, JournalServer, KnownStream, known_stream, machine_id, push_journal
 from skillshelf.journal.sent_lines import sent_line
+from skillshelf.journal.stored_chain import StoredVerification, verify_stored
 
-__all__ = ["head_on_server", "push", "push_recorded"]
+__all__ = ["push", "push_recorded", "stream_on_server", "verify_on_server"]
 
 
 def push(path: str, values: Values) -> int:
@@ -57,13 +59,51 @@ def _server(url: str, values: Values, environment: Environment, token_file: str 
     return JournalServer(url, client, token)
 
 
-def head_on_server(path: str, values: Values) -> str | None:
-    """Return the sum of the last line that a server has of a journal; None if it has none."""
+def stream_on_server(path: str, values: Values) -> KnownStream | None:
+    """Return the stream of a journal and what the server of `--server` has of it; None for a file without a line."""
+    first = sent_line(next(exact_lines(path), None) or b"")
+    return None if isinstance(first, str) else known_stream(path, first, _named_server(values), keep=False)
+
+
+def _named_server(values: Values) -> JournalServer:
     environment = environment_of(values)
     settings = load_settings(environment, trust="ask")
-    server = _server(values["server"], values, environment, settings.journal_token_file)
-    first = sent_line(next(exact_lines(path), None) or b"")
-    return server.state(stream_of(path, first, keep=False)).head if not isinstance(first, str) else None
+    return _server(values["server"], values, environment, settings.journal_token_file)
+
+
+def verify_on_server(values: Values) -> int:
+    """Verify the chain of the journal that `--stream` names, or of `all`, as the server of `--server` stores it."""
+    server, named = _named_server(values), values["stream"]
+    if named != "all" and not re.fullmatch("[0-9a-f]{16,64}", named):
+        raise ConfigurationError("--stream needs the id of a journal, 16 to 64 hex digits, or all")
+    found = []
+    for stream in server.streams() if named == "all" else [named]:
+        state = server.state(stream)
+        one = verify_stored(stream, server.lines(stream), acknowledged=state.acknowledged, head=state.head)
+        found.append(one)
+        if not values["json"]:
+            write(_stored_view(one, screen(os.environ)))
+    is_ok = all(one.ok for one in found)
+    if values["json"]:
+        write(as_json({"server": values["server"], "ok": is_ok, "streams": [one.to_dict() for one in found]}))
+    elif not found:
+        write("The server has no journal.\n")
+    return DONE if is_ok else NEGATIVE
+
+
+def _stored_view(found: StoredVerification, screen: Screen) -> str:
+    """Return the verdict about one journal, and each problem with its line."""
+    verdict = screen.paint("unchanged", "green") if found.ok else screen.paint("not as it was written", "red")
+    size = plural(found.lines, "line") if found.lines else "no line is kept"
+    parts = [
+        f"{number:,} {what}" for number, what in ((found.reduced, "reduced"), (found.removed, "removed")) if number
+    ]
+    lines = [f"{found.stream}: {verdict}, {size}" + (f" ({', '.join(parts)})" if parts else "")]
+    if found.first_seq:
+        lines.append(f"Begins with seq {found.first_seq}: the lines before it are not kept, or were never sent.")
+    rows = [(f"seq {p.seq}" if p.seq is not None else f"line {p.line}", p.kind, p.detail) for p in found.problems]
+    lines += screen.table(rows, (None, "red", None), indent=2, wrap=True)
+    return "\n".join(lines) + "\n"
 
 
 def push_recorded(values: Values) -> None:

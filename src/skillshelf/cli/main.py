@@ -50,7 +50,7 @@ def _break(message: str, words: Sequence[str]) -> int:
     return FAILED
 
 
-_LASTING = frozenset({"mcp", "rpc", "chat", "pick"})
+_LASTING = frozenset({"mcp", "rpc", "chat", "pick", "serve", "ui"})
 """Commands that may run for days."""
 
 

@@ -249,10 +249,12 @@ def _forget(values: Values, words: list[str]) -> int:
         found = forget(database, _tenant(values), subject)
     if values["json"]:
         write(as_json({"tenant": _tenant(values), "subject": subject, **found._asdict()}))
-        return DONE
-    write(f"removed {plural(found.lines, 'line')} of {plural(found.streams, 'journal')} of {visible(subject)}\n")
-    note(f"tokens stay valid; end them with `skillshelf serve token revoke {subject}`")
-    return DONE
+    elif any(found):
+        write(f"removed {plural(found.lines, 'line')} of {plural(found.streams, 'journal')} of {visible(subject)}\n")
+        note(f"tokens stay valid; end them with `skillshelf serve token revoke {visible(subject)}`")
+    else:
+        note(f"the journals of {_tenant(values)} know nothing about {visible(subject)!r}")
+    return DONE if any(found) else NEGATIVE
 
 
 _ACTIONS: Mapping[str, Callable[[Values, list[str]], int]] = {

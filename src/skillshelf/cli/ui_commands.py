@@ -79,8 +79,16 @@ def _of_repository(options: "LocalOptions") -> "LocalOptions":
 
     environment = options.environment
     root = find_repository(environment.cwd, MARKERS) or environment.cwd
+    real = files.real_path(root)
+    if environment.home is not None and files.is_inside(files.real_path(environment.home), real):
+        raise ConfigurationError(
+            "the home folder is part of this folder, so a site would show the skills of the user (go to a repository, "
+            "or write them too with --user)"
+        )
     alone = environment._replace(cwd=root, home=None, env={}, home_moved=True, config=None, ceiling=root)
-    return options._replace(environment=alone, settings=Settings(), cache=None, hidden_home=environment.home)
+    return options._replace(
+        environment=alone, settings=Settings(), cache=None, hidden_home=environment.home, within=real
+    )
 
 
 def _catalogue(options: "LocalOptions") -> "LocalCatalogue":

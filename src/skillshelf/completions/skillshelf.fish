@@ -26,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --accept-rule --access-log --against --allow-host --args --audience --baseline --blobs --by --config --cwd --database --database-file --description --diff --expires --for --format --head --home --host --http --ignore --in --issuer --journal --journals --judge --keep-lines --last --limit --listen --model --once --otlp --output --password-file --path --port --profile --queries --ref --roles-claim --root --rotate --runs --scope --select --server --session --set --severity --since --site --skill --tenant --tenant-claim --to --token-file --type --until --version --why --write-baseline --yes -o
+        else if contains -- $word --accept-rule --access-log --against --allow-host --args --audience --baseline --blobs --by --config --cwd --database --database-file --description --diff --expires --for --format --head --home --host --http --ignore --in --issuer --journal --journals --judge --keep-lines --last --limit --listen --model --once --otlp --output --password-file --path --port --profile --queries --ref --roles-claim --root --rotate --runs --scope --select --server --session --set --severity --since --site --skill --stream --tenant --tenant-claim --to --token-file --type --until --version --why --write-baseline --yes -o
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -318,6 +318,7 @@ complete -c skillshelf -n '__skillshelf_is log' -l otlp-content -d 'export: send
 complete -c skillshelf -n '__skillshelf_is log' -l last -d 'show: only the last N events' -x
 complete -c skillshelf -n '__skillshelf_is log' -l head -d 'verify: a sum that you kept elsewhere; its line must still be there' -x
 complete -c skillshelf -n '__skillshelf_is log' -l server -d 'verify: a team server that has the journal; its last line must still be there' -x
+complete -c skillshelf -n '__skillshelf_is log' -l stream -d 'verify: with --server, what it stores of the journal with this id, or of all' -x
 complete -c skillshelf -n '__skillshelf_is log' -l token-file -d 'push, verify: the token for the server; $SKILLSHELF_TOKEN works too' -r -F
 complete -c skillshelf -n '__skillshelf_is log' -l allow-http -d 'allow plain HTTP to this machine'
 complete -c skillshelf -n '__skillshelf_is log' -l against -d 'replay: `kept` inputs (the default where there are some), or the `disk` as it is now' -x -a 'kept disk'

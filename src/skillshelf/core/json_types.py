@@ -57,6 +57,7 @@ __all__ = [
     "LogProblemForm",
     "LogStatsForm",
     "LogVerifyForm",
+    "LogVerifyStoredForm",
     "MetadataForm",
     "NewForm",
     "OtherProblemForm",
@@ -90,6 +91,7 @@ __all__ = [
     "SkillForm",
     "SkillUseForm",
     "StateForm",
+    "StoredJournalForm",
     "SwitchForm",
     "SyncActionForm",
     "SyncForm",
@@ -996,6 +998,27 @@ class LogVerifyForm(TypedDict):
     removed_parts: int
 
 
+class StoredJournalForm(TypedDict):
+    """A journal as a server stores it: `reduced` lines have no content, of `removed` ones only digests are left."""
+
+    stream: str
+    ok: bool
+    lines: int
+    reduced: int
+    removed: int
+    first_seq: int | None
+    head: str | None
+    problems: list[LogProblemForm]
+
+
+class LogVerifyStoredForm(TypedDict):
+    """The result of verifying the journals that a server stores, by `log verify --server URL --stream ID`."""
+
+    server: str
+    ok: bool
+    streams: list[StoredJournalForm]
+
+
 class UsesByUserForm(TypedDict):
     """The uses of a skill by one user."""
 
@@ -1744,9 +1767,10 @@ class TeamRetentionForm(TypedDict):
 
 
 class TeamForgottenForm(TypedDict):
-    """The number of things that were removed with a person."""
+    """The number of things that were removed with a person; `records` are sessions and counts that had the name."""
 
     tenant: str
     subject: str
     streams: int
     lines: int
+    records: int

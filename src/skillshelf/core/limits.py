@@ -8,6 +8,7 @@ __all__ = [
     "ARCHIVE_RATIO_FROM",
     "BASELINE_BYTES",
     "BLOB_BYTES",
+    "BLOB_CHECK_SECONDS",
     "BLOB_SECONDS",
     "BODY_CHUNKS",
     "BODY_SECONDS",
@@ -35,6 +36,7 @@ __all__ = [
     "DATABASE_WAIT_SECONDS",
     "DESCRIPTION_SHOWN",
     "DIFF_LINES",
+    "DISK_LEAST_BYTES",
     "EMBEDDINGS_AT_ONCE",
     "EMBEDDINGS_KEPT",
     "EMBEDDING_ANSWER_BYTES",
@@ -103,6 +105,7 @@ __all__ = [
     "JOURNAL_PUSH_TRIES",
     "JOURNAL_ROWS",
     "JOURNAL_SESSIONS",
+    "JOURNAL_STORED_SECONDS",
     "JOURNAL_STORE_SECONDS",
     "KEPT_DOCUMENT_BYTES",
     "KEY_REFETCH_SECONDS",
@@ -226,6 +229,7 @@ __all__ = [
     "WEB_FILES",
     "WEB_FILE_BYTES",
     "WEB_MARKDOWN_CHARS",
+    "WEB_PEOPLE_DAYS",
     "WEB_REFRESH_SECONDS",
     "WEB_ROWS",
     "WEB_SEARCH_CHARS",
@@ -454,7 +458,7 @@ BODY_CHUNKS = 100
 """Chunks of a body with chunked encoding, and one more for each 64 bytes; with more the connection is closed."""
 
 UNREAD_BYTES = 128 * 1024 * 1024
-"""Bytes of responses over HTTP that clients have not read; beyond it the largest are cut off."""
+"""Bytes of responses over HTTP that clients have not read; beyond it those that took most for longest are cut off."""
 
 UNREAD_SECONDS = 60
 """Time for a client to read a response over HTTP."""
@@ -796,6 +800,12 @@ TENANTS_OPEN = 64
 BLOB_BYTES = 256 * 1024 * 1024
 """Bytes of one blob of a team server: an archive of a skill, or a snapshot of a search index."""
 
+BLOB_CHECK_SECONDS = 10
+"""Time after which `/ready` looks again whether the blob store can be used."""
+
+DISK_LEAST_BYTES = 1 << 20
+"""Free bytes on a disk below which a team server says that there is no space left."""
+
 BLOB_SECONDS = 60
 """Time for one request to a blob store."""
 
@@ -920,6 +930,9 @@ WEB_SESSIONS = 5_000
 WEB_STORY_EVENTS = 1_000
 """Events of one session on its page."""
 
+WEB_PEOPLE_DAYS = 30
+"""Days of which the page of a team server counts the use by people; the API counts those that are asked for."""
+
 WEB_TOKEN_SECONDS = 60
 """Time in which the address that `ui` prints must be opened."""
 
@@ -934,3 +947,6 @@ WEB_SITE_MARKER_BYTES = 64 * 1024 * 1024
 
 JOURNAL_STORE_SECONDS = 1
 """Time after which a team server stores what it recorded of its own sessions."""
+
+JOURNAL_STORED_SECONDS = 600
+"""Time after which a team server removes stored lines of its own sessions from its folder."""

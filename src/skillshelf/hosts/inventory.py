@@ -168,8 +168,12 @@ def take_inventory(
     trees: bool = True,
     cache_folder: str | None = None,
     progress: TextIO | None = None,
+    within: str | None = None,
 ) -> Inventory:
-    """Find all skills of the machine; without `trees` only those of skills that may be copies are computed."""
+    """Find all skills of the machine; without `trees` only those of skills that may be copies are computed.
+
+    With `within`, skills that do not really lie in that folder are problems instead.
+    """
     states = host_states(environment, settings)
     names = chosen_hosts(environment, settings, all_hosts=all_hosts)
     machine, problems = machine_roots(environment, settings)
@@ -184,6 +188,9 @@ def take_inventory(
     columns = list(zip(*(host.visible for host in overview.hosts), strict=True))
     seen = {one.real_path: column for one, column in zip(survey.skill_files, columns, strict=True)}
     skill_files = [one for one in survey.skill_files if _is_skill_file(one)]
+    if within is not None:
+        problems = (*problems, *_outside(skill_files, within))
+        skill_files = [one for one in skill_files if files.is_inside(one.real_path, within)]
     skills = [
         _with_lock(_skill(group, tree, names, seen, places, facts), survey)
         for group, tree in _groups(skill_files, facts, places, trees=trees)
@@ -485,6 +492,13 @@ def _any_seen(answers: Sequence[bool | None]) -> bool | None:
 
 
 # The rest -----------------------------------------------------------------------------------------
+
+
+def _outside(skill_files: Iterable[SkillFile], folder: str) -> Iterator[Diagnostic]:
+    """Yield a problem for each skill that links lead to, and that does not lie in a folder."""
+    for one in skill_files:
+        if not files.is_inside(one.real_path, folder):
+            yield Diagnostic(one.path, "link-outside", "it is a link out of the repository, so it is left out")
 
 
 def _settings_problems(survey: Survey) -> list[Diagnostic]:

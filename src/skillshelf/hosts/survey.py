@@ -301,8 +301,9 @@ class Survey(NamedTuple):
         key = (host, real_paths)
         if key not in self.built_among:
             found = scan.walk.found(real_paths, self.names.files)
-            # Not of `self`, which keeps this state: a cycle would hold all of it in memory until it is collected.
-            whole = self._replace(built_among={})
+            # Not of `self`, which keeps this state, nor of what is recalled, which keeps trials that have this state
+            # too: a cycle would hold all of it in memory until it is collected.
+            whole = self._replace(built_among={}, recalled={})
             size = (lambda: whole.list_size(host)) if scan.profile.catalog_budget else ListSize
             self.built_among[key] = state_of(scan, found, self.scan.facts, size)
         return self.built_among[key]

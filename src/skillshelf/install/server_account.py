@@ -4,6 +4,9 @@ A token goes to servers that the user named: typed for `add` or `publish`, or in
 wish of a project names none.
 """
 
+import json
+import re
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,14 +44,15 @@ class ServerAccount(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of every request: the token, and the newest revision that was seen with it."""
-        known = [rev for key, rev in _known(self.environment).items() if key.partition(" ")[0] == self.origin]
-        # With several tenants the token decides which one answers, and the answer says it.
-        demand = {MIN_REVISION_HEADER: str(known[0])} if len(known) == 1 else {}
+        """The headers of every request: the token, and the newest revision that was seen of its tenant."""
+        tenant = _tenant_of(self.token)
+        known = _known(self.environment).get(f"{self.origin} {tenant}") if tenant is not None else None
+        # Without a demand the answer says whose it is, and of which revision.
+        demand = {MIN_REVISION_HEADER: str(known)} if known else {}
         return {"Authorization": f"Bearer {self.token}", **demand}
 
     def check(self, answer: HttpAnswer) -> HttpAnswer:
-        """Return an answer that is not older than what was seen before, and remember its revision."""
+        """Return an answer that is not older than what was seen before; remember the revision of a successful one."""
         given, tenant = answer.headers.get(REVISION_HEADER.lower(), ""), answer.headers.get(TENANT_HEADER.lower(), "")
         if not _is_number(given) or len(tenant) > _TENANT_CHARS or not tenant.isascii() or " " in tenant:
             return answer
@@ -57,12 +61,32 @@ class ServerAccount(NamedTuple):
         if rev < newest:
             raise SourceRefused(
                 "older-revision",
-                f"{self.origin} answers with revision {rev} of its catalog, and {newest} was seen before "
-                f"(if the server was set back on purpose, remove its line from {_path(self.environment)})",
+                f"{self.origin} answers with revision {rev} of its catalog, and {newest} was seen before (try again; "
+                f"if the server was set back on purpose, remove its line from {_path(self.environment)})",
             )
-        if rev > newest or not newest:
+        if answer.status < 300 and (rev > newest or not newest):
             _remember(self.environment, key, rev)
         return answer
+
+
+_OWN_TOKEN = re.compile(r"sks_([a-z0-9-]+)_[\w-]+")
+
+
+def _tenant_of(token: str) -> str | None:
+    """Return the tenant that a token says it is for; None if it does not say.
+
+    A token of an issuer names it by a claim, whose usual name is `tenant`. This only decides what is asked for: the
+    server checks the token, and its answer says whose it is.
+    """
+    if (own := _OWN_TOKEN.fullmatch(token)) is not None:
+        return own[1]
+    part = token.split(".")[1] if token.count(".") == 2 else ""
+    try:
+        claims = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except (ValueError, RecursionError):
+        return None
+    tenant = claims.get("tenant") if isinstance(claims, dict) else None
+    return tenant if isinstance(tenant, str) else None
 
 
 def _is_number(text: str) -> bool:

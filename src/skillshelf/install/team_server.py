@@ -148,11 +148,13 @@ class ReleaseClient:
         if dry_run:
             version = release.version or version_in(fields)
             known = self._known_version(name, version, digest)
-            return Published(f"{place}{known or version or 'the next version'}", digest, changed=known is None)
+            return Published(f"{place}{known or version or 'NEXT'}", digest, changed=known is None)
         query = {"source": release.source, "commit": release.commit, "accept_rule": ",".join(release.accept)}
         query["version"] = release.version or ""
         answer = self._send("POST", "/api/v1/releases", query=query, body=data, media_type="application/zip")
         sent = self._checked(answer, TeamReleaseChangeForm)
+        if not sent["changed"]:
+            _require_not_yanked(sent["release"])
         return Published(f"{place}{visible(sent['release']['version'])}", digest, changed=sent["changed"])
 
     def _known_version(self, name: str, version: str | None, digest: str) -> str | None:
@@ -161,9 +163,14 @@ class ReleaseClient:
         if answer.status == 404:
             return None
         found = self._checked(answer, TeamVersionsForm)["versions"]
+        same = [one for one in found if one["artifact"] == digest]
         if version is None:
-            return found[0]["version"] if found and found[0]["artifact"] == digest else None
-        return version if any((one["version"], one["artifact"]) == (version, digest) for one in found) else None
+            return same[0]["version"] if same and same[0] == found[0] and not same[0]["yanked"] else None
+        for one in same:
+            if one["version"] == version:
+                _require_not_yanked(one)
+                return version
+        return None
 
     # Requests ---------------------------------------------------------------------------------------
 
@@ -189,8 +196,7 @@ class ReleaseClient:
         data = json.dumps(value).encode() if value is not None else body
         headers = {**self._account.headers, **({"Content-Type": media_type} if data is not None else {})}
         url = f"{self.base}{path}{'?' if given else ''}{given}"
-        answer = self._client.send(HttpRequest(url, limit, method, headers, data))
-        return self._account.check(answer) if answer.status in (200, 201) else answer
+        return self._account.check(self._client.send(HttpRequest(url, limit, method, headers, data)))
 
     def _checked(self, answer: HttpAnswer, form: type[_Form]) -> _Form:
         """Return the value of an answer in the form that it must have; raise what its error says."""
@@ -205,11 +211,25 @@ class ReleaseClient:
                 return known
             raise SourceUnreachable(f"{where} does not answer as a team server")
         error = value.get("error") if isinstance(value, dict) else None
-        message = error.get("message") if isinstance(error, dict) else None
+        message = error.get("message") if isinstance(error, dict) else _refusal(answer)
         if not isinstance(message, str):
             require_found(answer)
             raise SourceUnreachable(f"{where} does not answer as a team server")
         raise _error(answer.status, visible(cut(fold(message), 500)))
+
+
+def _require_not_yanked(release: TeamReleaseForm) -> None:
+    """Raise SourceRefused for a release that was yanked: publishing the same again does not bring it back."""
+    if release["yanked"]:
+        shown = f"{visible(release['name'])} {visible(release['version'])}"
+        raise SourceRefused("yanked", f"{shown} was yanked, and stays so; choose another version")
+
+
+def _refusal(answer: HttpAnswer) -> str | None:
+    """Return the reason of a refusal in plain text; None if it has none."""
+    is_text = answer.headers.get("content-type", "").startswith("text/plain")
+    text = answer.data.decode("utf-8", "replace").strip()
+    return text if is_text and text and answer.status in (401, 403) else None
 
 
 def _skill_path(name: str) -> str:

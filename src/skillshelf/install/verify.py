@@ -27,7 +27,7 @@ class FileFound(NamedTuple):
 
 
 class SkillFound(NamedTuple):
-    """What lies in the folder of a locked skill: its tree, or None if it has none, its state, the files that differ.
+    """The content of the folder of a locked skill: its tree, or None if it has none, its state, the files that differ.
 
     `cause` says what happened where that is certain: nothing but line ends or modes differ, or there is a reason why
     the folder has no digest.

@@ -150,10 +150,10 @@ class SiteSource:
         """Return an answer; one of a team server is not older than what was seen before."""
         if self._account is None or origin_of(url).text != self._account.origin:
             return self._client.get(url, limit=limit)
-        answer = self._client.get(url, limit=limit, headers=self._account.headers)
+        answer = self._account.check(self._client.get(url, limit=limit, headers=self._account.headers))
         if answer.status == 503 and answer.headers.get("retry-after"):
-            raise SourceUnreachable(f"{self.label} does not have the newest revision of its catalog now; try again")
-        return self._account.check(answer) if answer.status == 200 else answer
+            raise SourceUnreachable(f"{self.label} cannot answer now; try again")
+        return answer
 
     def _read(self, document: Any, url: str) -> dict[str, _Offer]:
         where = visible(cut(url.partition("?")[0], 200))

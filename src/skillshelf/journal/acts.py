@@ -141,14 +141,14 @@ def _path(record: Mapping[str, Any]) -> str | None:
 
 
 class User(NamedTuple):
-    """Who used a skill: the person that a server knows, else its client program, else whoever has the journal."""
+    """The user of a skill: the person that a server knows, else its client program, else whoever has the journal."""
 
     kind: Literal["subject", "client", "journal"]
     name: str
 
 
 class SkillKey(NamedTuple):
-    """What is known of a skill: its name, its `SKILL.md`, a mark of its description, and the digest of the file."""
+    """The facts about a skill: its name, its `SKILL.md`, a mark of its description, and the digest of the file."""
 
     name: str
     path: str | None = None
@@ -157,7 +157,7 @@ class SkillKey(NamedTuple):
 
 
 class SessionContext:
-    """What the events of a session so far say: the user, the list of its catalog, and its last search."""
+    """The state of a session after the events so far: the user, the list of its catalog, and its last search."""
 
     def __init__(self, user: User) -> None:
         self.user = user
@@ -165,7 +165,7 @@ class SessionContext:
         self.query: str | None = None
         self.search_id: str | None = None
         self.notes: dict[str, Any] = {}
-        """What a consumer of the steps remembers for as long as the session lasts."""
+        """The memory of a consumer of the steps, for as long as the session lasts."""
 
 
 class TrackedEvent(NamedTuple):

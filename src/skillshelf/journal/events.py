@@ -307,6 +307,8 @@ def _type_name(kind: type) -> str:
 EVENTS: Mapping[str, type[Any]] = {_type_name(kind): kind for kind in get_args(Event)}
 """Every event type by its `type` in a journal, in the usual order."""
 
+_NAMES: Mapping[type, str] = {kind: name for name, kind in EVENTS.items()}
+
 MEMBERS: Mapping[str, str] = {
     "args": "the arguments as they were given; of `skill_invoked` the text for the skill; of `tool_decided` missing if "
     "there are none or they are long",
@@ -403,7 +405,7 @@ MEMBERS: Mapping[str, str] = {
 
 def type_of(event: Event) -> str:
     """Return the `type` of an event in a journal."""
-    return _type_name(type(event))
+    return _NAMES[type(event)]
 
 
 def payload_of(event: Event) -> dict[str, Any]:

@@ -15,8 +15,8 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, Literal
 
 from skillshelf.core import files
@@ -42,6 +42,7 @@ __all__ = [
     "JournalCheck",
     "JournalPlace",
     "Line",
+    "NewEvent",
     "Once",
     "Part",
     "Problem",
@@ -94,6 +95,19 @@ class Once(NamedTuple):
     digest: str
 
 
+class NewEvent(NamedTuple):
+    """An event to be appended: its type and payload, the time it happened, and a member that is written once.
+
+    Without a time, it happens when it is written. `is_plain` says that the payload is portable JSON already.
+    """
+
+    type: str
+    payload: Mapping[str, Any]
+    ts_ms: int | None = None
+    once: Once | None = None
+    is_plain: bool = False
+
+
 class _Ending(NamedTuple):
     """The offset after a line, and the last bytes of that line."""
 
@@ -106,10 +120,11 @@ _written_once: dict[tuple[int, int, str], _Ending] = {}
 
 
 class _LastLine(NamedTuple):
-    """A line that this process wrote, and its `seq`."""
+    """A line that this process wrote, its `seq` and its digest."""
 
     data: bytes
     seq: int
+    digest: str
 
 
 _last_written: dict[tuple[int, int], _LastLine] = {}
@@ -159,16 +174,25 @@ class Journal:
         once: Once | None = None,
     ) -> str | None:
         """Append one event; return its `sum` if it was stored, else None."""
-        if taken := sorted(RESERVED & payload.keys()):
-            raise ValueError(f"the journal itself writes {', '.join(taken)}")
+        return self.append_all([NewEvent(type, payload, once=once)])
+
+    def append_all(self, events: Sequence[NewEvent]) -> str | None:
+        """Append some events together, all or none of them; return the `sum` of the last if they were stored."""
+        for event in events:
+            if taken := sorted(RESERVED & event.payload.keys()):
+                raise ValueError(f"the journal itself writes {', '.join(taken)}")
         if self._closed:
             raise ValueError("the journal is closed")
-        head = {"session": plain(self.session), "type": plain(type)}
         try:
-            return self._add(head, plain(payload), once)
+            return self._add([one if one.is_plain else one._replace(payload=plain(one.payload)) for one in events])
         except (OSError, ValueError) as error:
-            self._lose(in_words(error))
+            self._lose(len(events), in_words(error))
             return None
+
+    @property
+    def now_ms(self) -> int:
+        """The time by the clock of the journal."""
+        return self._now_ms()
 
     def close(self) -> None:
         """Close the journal, and flush it to the disk if `fsync` says so."""
@@ -185,43 +209,55 @@ class Journal:
             except OSError as error:
                 self.problem = self.problem or f"{self.path}: not forced to the disk: {in_words(error)}"
 
-    def _add(self, head: dict[str, Any], payload: dict[str, Any], once: Once | None) -> str:
+    def _add(self, events: Sequence[NewEvent]) -> str:
         if self._stopped:
             raise _Refused(self._stopped)
         for _ in range(_TRIES):
             descriptor = _open_locked(self.path, self._lock_seconds)
             try:
-                total = self._add_to(descriptor, head, payload, once)
+                total = self._add_to(descriptor, events)
             finally:
                 os.close(descriptor)
             if total is not None:
                 return total
         raise _Refused("it is rotated repeatedly")
 
-    def _add_to(self, descriptor: int, head: dict[str, Any], payload: dict[str, Any], once: Once | None) -> str | None:
-        """Append an event to the open journal; return None if that was rotated instead."""
+    def _add_to(self, descriptor: int, events: Sequence[NewEvent]) -> str | None:
+        """Append events to the open journal; return the last `sum`, or None if the journal was rotated instead."""
         tail = _read_tail(descriptor)
         if tail.torn:
             self._set_aside(descriptor, tail)
         begun = self._beginning() if tail.end == 0 else None
         seq, prev = (begun.seq, begun.prev) if begun else _following(descriptor, tail)
-        if once and _has_value(descriptor, once):
-            payload = {name: value for name, value in payload.items() if name != once.member}
-        line, total = self._line({**head, "seq": seq, "prev": prev, "ts_ms": self._now_ms()}, payload)
-        if tail.end and self._is_due(descriptor, tail.end + len(line) + 1) and self._rotate(descriptor):
+        lines, total, last = self._lines(descriptor, events, seq, prev)
+        added = b"".join(line + b"\n" for line in lines)
+        if tail.end and self._is_due(descriptor, tail.end + len(added)) and self._rotate(descriptor):
             return None
-        data = (begun.line if begun else b"") + line + b"\n"
+        data = (begun.line if begun else b"") + added
         _write(descriptor, data, tail.end)
-        _remember_last(descriptor, line, seq)
+        _remember_last(descriptor, _LastLine(lines[-1], seq + len(lines) - 1, last))
         self._written += 1
-        if once and once.member in payload and len(_written_once) < _LISTED:
-            _written_once[_key(descriptor, once)] = _Ending(tail.end + len(data), data[-_ENDING_BYTES:])
+        _remember_once(descriptor, events, lines, tail.end + len(data) - len(added))
         if begun and begun.doomed:
             _remove_parts(descriptor, begun.doomed)
         if self._fsync == "always":
             unlock(descriptor)
             self._force(descriptor)
         return total
+
+    def _lines(self, descriptor: int, events: Sequence[NewEvent], seq: int, prev: str) -> tuple[list[bytes], str, str]:
+        """Return the lines of events, of which the first has `seq` and `prev`, with `sum` and digest of the last."""
+        lines, total = [], ""
+        for number, event in enumerate(events, seq):
+            payload = event.payload
+            if event.once and _has_value(descriptor, event.once):
+                payload = {name: value for name, value in payload.items() if name != event.once.member}
+            ts_ms = self._now_ms() if event.ts_ms is None else event.ts_ms
+            head = {"session": plain(self.session), "type": plain(event.type), "seq": number, "prev": prev}
+            line, total = self._line({**head, "ts_ms": ts_ms}, payload)
+            prev = digest_of(line)
+            lines.append(line)
+        return lines, total, prev
 
     # Rotation ---------------------------------------------------------------------------------------
 
@@ -252,6 +288,25 @@ class Journal:
             move(self.path, part_path(self.path, number))
         except OSError as error:
             self._rotation = None
+            self._notify(f"not rotated: {in_words(error)}")
+            return False
+        return True
+
+    def begin_part(self) -> bool:
+        """End the part that is written, and begin the next one with its first line; return False if there is no event.
+
+        Whoever reads the parts before may remove them afterwards: the chain goes on from that line.
+        """
+        try:
+            with _closing(_open_locked(self.path, self._lock_seconds)) as descriptor:
+                if not _read_tail(descriptor).end or not self._rotate(descriptor):
+                    return False
+            with _closing(_open_locked(self.path, self._lock_seconds)) as descriptor:
+                # Another writer may have begun it meanwhile.
+                begun = self._beginning() if not _read_tail(descriptor).end else None
+                if begun is not None:
+                    _write(descriptor, begun.line, 0)
+        except OSError as error:
             self._notify(f"not rotated: {in_words(error)}")
             return False
         return True
@@ -317,9 +372,9 @@ class Journal:
             self._stopped = f"the disk did not take it: {error.strerror}"
             raise
 
-    def _lose(self, reason: str) -> None:
+    def _lose(self, events: int, reason: str) -> None:
         with self._counting:
-            self.lost += 1
+            self.lost += events
             self.problem = self.problem or f"{self.path}: {reason}"
 
     def _notify(self, message: str) -> None:
@@ -329,6 +384,17 @@ class Journal:
 
 def _key(descriptor: int, once: Once) -> tuple[int, int, str]:
     return *_file_key(descriptor), once.digest
+
+
+def _remember_once(descriptor: int, events: Sequence[NewEvent], lines: Sequence[bytes], at: int) -> None:
+    """Remember where the values are that are written once; the lines of some events begin at an offset."""
+    for event, line in zip(events, lines, strict=True):
+        at += len(line) + 1
+        once = event.once
+        if once is None or once.member not in event.payload or len(_written_once) >= _LISTED:
+            continue
+        if not _has_value(descriptor, once):
+            _written_once[_key(descriptor, once)] = _Ending(at, (line + b"\n")[-_ENDING_BYTES:])
 
 
 def _has_value(descriptor: int, once: Once) -> bool:
@@ -465,7 +531,7 @@ def _following(descriptor: int, tail: _Tail) -> tuple[int, str]:
         return 0, NOTHING_BEFORE
     known = _last_written.get(_file_key(descriptor))
     if known is not None and known.data == tail.last:
-        return known.seq + 1, digest_of(known.data)
+        return known.seq + 1, known.digest
     line = parse_line(0, tail.last) if tail.last is not None else None
     if line and line.record and not line.problem:
         return line.record["seq"] + 1, line.digest
@@ -482,11 +548,11 @@ def _file_key(descriptor: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _remember_last(descriptor: int, line: bytes, seq: int) -> None:
+def _remember_last(descriptor: int, last: _LastLine) -> None:
     key = _file_key(descriptor)
     if key not in _last_written and len(_last_written) >= _FILES_REMEMBERED:
         _last_written.clear()
-    _last_written[key] = _LastLine(line, seq)
+    _last_written[key] = last
 
 
 def _require_journal(descriptor: int, tail: _Tail) -> None:
@@ -640,9 +706,12 @@ def _opened(path: str, opened: ExitStack) -> int:
 _TOO_LONG = f"longer than JOURNAL_LINE_BYTES ({JOURNAL_LINE_BYTES:,})"
 
 
+def _open(path: str) -> AbstractContextManager[int]:
+    return _closing(files.open_to_read(path))
+
+
 @contextmanager
-def _open(path: str) -> Iterator[int]:
-    descriptor = files.open_to_read(path)
+def _closing(descriptor: int) -> Iterator[int]:
     try:
         yield descriptor
     finally:

@@ -62,8 +62,12 @@ def digest_of(data: bytes) -> str:
 
 def seal(record: Mapping[str, Any]) -> tuple[bytes, str]:
     """Return the line of a record without its newline, and its `sum`."""
-    total = digest_of(canonical(record))
-    return canonical({**record, "sum": total}), total
+    # Members are sorted, so the line is encoded once, in two parts, and its sum stands between them.
+    before = _encode({name: value for name, value in record.items() if name < "sum"})[1:-1]
+    after = _encode({name: value for name, value in record.items() if name > "sum"})[1:-1]
+    total = digest_of(f"{{{','.join(filter(None, (before, after)))}}}".encode())
+    member = f'"sum":"{total}"'
+    return f"{{{','.join(filter(None, (before, member, after)))}}}".encode(), total
 
 
 # Created once: with these options `json.dumps` would create a new encoder for every line.

@@ -21,6 +21,7 @@ from skillshelf.core.limits import (
     JOURNAL_BATCH_LINES,
     JOURNAL_LINE_BYTES,
     JOURNAL_PUSH_TRIES,
+    JOURNAL_ROWS,
     REQUEST_BYTES,
 )
 from skillshelf.core.records import NamedTuple
@@ -31,23 +32,35 @@ from skillshelf.journal.format import digest_of
 from skillshelf.journal.parts import base_of
 from skillshelf.journal.sent_lines import Content, SentLine, broken_link, reduced_line, sent_line
 
-__all__ = ["STREAM_FILE", "JournalPush", "JournalServer", "StreamState", "machine_id", "push_journal", "stream_of"]
+__all__ = [
+    "STREAM_FILE",
+    "JournalPush",
+    "JournalServer",
+    "KnownStream",
+    "StreamState",
+    "known_stream",
+    "machine_id",
+    "push_journal",
+    "stream_of",
+]
 
 STREAM_FILE: Final = ".stream"
-"""What the name of the file beside a journal ends with that keeps the id of its stream."""
+"""The end of the name of the file beside a journal that keeps the id of its stream."""
 
 _PATH = "/api/v1/journal"
 _STREAM_DIGITS = 32
 _ANSWER_BYTES = 64 * 1024
+_PAGE_BYTES = 16 * 1024 * 1024
 _AWAY = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE = 0.5
 _VERSION = 1
 _MOST_LINES = 2**62
 _HEAD = re.compile("[0-9a-f]{64}")
+_STREAM = "[0-9a-f]{16,64}"
 
 
 class JournalPush(NamedTuple):
-    """What a push did: the last line that the server has with all before it, and how many were new to it.
+    """The result of a push: the last line that the server has with all before it, and how many were new to it.
 
     `problem` is why the rest was not sent: the journal was changed, or does not fit to what the server has.
     """
@@ -64,7 +77,7 @@ class JournalPush(NamedTuple):
 
 
 class StreamState(NamedTuple):
-    """What a server has of a journal: the `seq` and the `sum` of its last line; and how it wants the next ones."""
+    """The end of a journal at a server: the `seq` and the `sum` of its last line; and how it wants the next ones."""
 
     acknowledged: int | None
     head: str | None
@@ -120,6 +133,48 @@ class JournalServer:
         message = visible(cut(str(error.get("message")), 500)) if isinstance(error, Mapping) else "no reason given"
         return _place(found.get("acknowledged")), f"the server refuses these lines: {message}"
 
+    def lines(self, stream: str) -> Iterator[Mapping[str, Any]]:
+        """Yield what the server has of each line of a stream, in their order; it needs the scope `journal:read`."""
+        after, rows = -1, JOURNAL_ROWS
+        while True:
+            query = urlencode({"stream": stream, "limit": rows, **({"after": after} if after >= 0 else {})})
+            try:
+                page = self._page(f"?{query}")
+            except SourceRefused as error:
+                # Lines have very different sizes, and one alone always fits.
+                if error.rule != "too-large" or rows == 1:
+                    raise
+                rows = max(rows // 8, 1)
+                continue
+            yield from _rows_in(page, "lines")
+            following = _place(page.get("next"))
+            if following is None:
+                return
+            if following <= after:
+                raise SourceUnreachable("the server gives the same page of lines again")
+            after = following
+
+    def streams(self) -> Iterator[str]:
+        """Yield the id of each stream that the server has; it needs the scope `journal:read`."""
+        after = ""
+        while True:
+            page = self._page(f"/streams?{urlencode({'after': after})}" if after else "/streams")
+            for row in _rows_in(page, "streams"):
+                if not re.fullmatch(_STREAM, str(row.get("stream"))):
+                    raise SourceUnreachable("the server names a stream that has no id")
+                yield str(row["stream"])
+            following = page.get("next")
+            if following is None:
+                return
+            if not isinstance(following, str) or following <= after:
+                raise SourceUnreachable("the server gives the same page of streams again")
+            after = following
+
+    def _page(self, path: str) -> Mapping[str, Any]:
+        return _object_in(
+            require_found(self._asked(HttpRequest(self._base + path, _PAGE_BYTES, headers=self._headers)))
+        )
+
     def _asked(self, request: HttpRequest) -> HttpAnswer:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise SourceUnreachable("it takes too long; the next push goes on where this one ended")
@@ -149,6 +204,13 @@ def _object_in(answer: HttpAnswer) -> Mapping[str, Any]:
     return found
 
 
+def _rows_in(page: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    rows = page.get(name)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise SourceUnreachable(f"the server does not answer as a team server does: no {name}")
+    return rows
+
+
 def _place(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= _MOST_LINES else None
 
@@ -174,7 +236,7 @@ def stream_of(path: str, first: SentLine, *, keep: bool = True) -> str:
     It is made from the first line, so a copy of a journal has the same id: if both go on, the server sees a fork. Once
     rotation has removed the first line, the kept one counts.
     """
-    beside = base_of(files.real_path(path)) + STREAM_FILE
+    beside = _stream_file(path)
     made = first.sum[:_STREAM_DIGITS]
     kept = _kept_stream(beside)
     if kept is not None and (first.seq > 0 or kept == made):
@@ -189,6 +251,46 @@ def stream_of(path: str, first: SentLine, *, keep: bool = True) -> str:
     return made
 
 
+def _stream_file(path: str) -> str:
+    return base_of(files.real_path(path)) + STREAM_FILE
+
+
+class KnownStream(NamedTuple):
+    """The stream of a journal, and what a server has of it.
+
+    `named_by` is the file that names the stream, if the first line of the journal is not that of the stream.
+    """
+
+    id: str
+    state: StreamState
+    named_by: str | None = None
+
+    @property
+    def replaced(self) -> str:
+        """What to tell about a file that does not have the last line of the stream, and how to go on."""
+        return (
+            f"another journal is in the place of the one that was sent: the server has that one up to seq "
+            f"{self.state.acknowledged}, with the sum {self.state.head}, and this file does not; to send this one as a "
+            f"new journal, remove {visible(self.named_by or '')}"
+        )
+
+
+def known_stream(path: str, first: SentLine, server: JournalServer, *, keep: bool = True) -> KnownStream:
+    """Return the stream of a journal, and what a server has of it; `keep` its id beside the journal.
+
+    If another journal was there before, its stream counts as long as the server has it: a file that was replaced must
+    not pass for a new one.
+    """
+    beside = _stream_file(path)
+    kept = _kept_stream(beside)
+    if kept is not None and first.seq == 0 and kept != first.sum[:_STREAM_DIGITS]:
+        state = server.state(kept)
+        if state.acknowledged is not None and state.head is not None:
+            return KnownStream(kept, state, beside)
+    stream = stream_of(path, first, keep=keep)
+    return KnownStream(stream, server.state(stream))
+
+
 def _kept_stream(path: str) -> str | None:
     try:
         data = files.read_file(path, limit=1024, links="never")
@@ -196,7 +298,7 @@ def _kept_stream(path: str) -> str | None:
     except (OSError, ValueError, RecursionError):
         return None
     stream = found.get("stream") if isinstance(found, dict) else None
-    return stream if isinstance(stream, str) and re.fullmatch("[0-9a-f]{16,64}", stream) else None
+    return stream if isinstance(stream, str) and re.fullmatch(_STREAM, stream) else None
 
 
 def push_journal(
@@ -219,19 +321,22 @@ def push_journal(
         return JournalPush("", None, 0, None, content)
     if isinstance(first, str):
         return JournalPush("", None, 0, f"line 1: {first}", content)
-    push = _Push(server, stream_of(path, first), machine, content, batch_lines)
+    push = _Push(server, known_stream(path, first, server), machine, content, batch_lines)
     return push.run(first, chain([opening], lines))
 
 
 class _Push:
     """One journal on its way to a server."""
 
-    def __init__(self, server: JournalServer, stream: str, machine: str, content: Content, batch_lines: int) -> None:
+    def __init__(
+        self, server: JournalServer, known: KnownStream, machine: str, content: Content, batch_lines: int
+    ) -> None:
         self._server = server
         self._batch_lines = batch_lines
-        self._stream = stream
+        self._known_stream = known
+        self._stream = known.id
         self._machine = machine
-        state = server.state(stream)
+        state = known.state
         self._head = state.head
         self._content: Content = "digest" if "digest" in (content, state.content) else "full"
         self._acknowledged = state.acknowledged
@@ -271,9 +376,13 @@ class _Push:
         skipped = acknowledged - first.seq
         data = next(islice(lines, skipped, None), b"")
         if data == b"":
+            if self._known_stream.named_by:
+                return self._known_stream.replaced
             return f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
         line = sent_line(data) if data is not None else "too long"
         if isinstance(line, str) or line.seq != acknowledged or line.sum != self._head:
+            if self._known_stream.named_by:
+                return self._known_stream.replaced
             return f"line {skipped + 1} is not the line with seq {acknowledged} that the server has: it was changed"
         return line
 

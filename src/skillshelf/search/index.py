@@ -506,7 +506,7 @@ class _IndexUpdate:
         self._weights = weights
         self._stream = stream
         self._report = report
-        self._unread = 0
+        self._unread: set[int] = set()
         self._scan = scan
         self.generation = scan.generation
 
@@ -593,11 +593,12 @@ class _IndexUpdate:
             for number, (terms, after) in gathered:
                 position = unknown[number]
                 skill, seen = self._skills[position], self._seen[position]
-                self._unread += after is None
                 if after != seen and skill.path not in self._digests:
                     # The file was written after the scan: what was read may be half of it.
                     self.generation = None
                     self.stamps[position] = _stamp(skill, seen, time.time_ns())
+                if after is None:
+                    self._unread.add(self.stamps[position])
                 if self._known is not None:
                     self._known.setdefault(self.stamps[position], terms)
                 self._add_terms(writer, position, terms)

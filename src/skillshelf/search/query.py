@@ -183,6 +183,23 @@ class Finder:
             self._open_index = None
         return self._index
 
+    def part(self, keep: Callable[[CatalogSkill], bool]) -> "Finder":
+        """Return a finder of some of these skills; nothing that it finds or says depends on the others."""
+        from skillshelf.search.index_part import IndexPart
+
+        kept = [position for position, skill in enumerate(self.skills) if keep(skill)]
+        return Finder(
+            [self.skills[position] for position in kept],
+            cwd=self._cwd,
+            scopes=[*self._rank],
+            ranking=self._ranking,
+            open_index=lambda: IndexPart(self.index, kept),
+            terms=self._terms,
+            prefix=self._prefix,
+            copies=self._copies,
+            weak=self._weak,
+        )
+
     @property
     def is_prepared(self) -> bool:
         """True if a search has nothing to open first."""

@@ -409,7 +409,7 @@ class IndexSnapshot:
     """One state of an index, to be searched; later changes of the files do not affect it.
 
     It may have two layers, the last commit of an index and what changed since; `outdated` are the stamps of documents
-    in them that no longer count. `unread` is the number of skills whose text could not be read.
+    in them that no longer count, `unread` those of skills whose text could not be read.
     """
 
     def __init__(
@@ -421,13 +421,13 @@ class IndexSnapshot:
         coverage: float,
         terms: TermKind = "extended",
         outdated: Collection[int] = (),
-        unread: int = 0,
+        unread: Collection[int] = (),
     ) -> None:
         from tantivy import Query
 
         self.coverage = coverage
         self.analyzer = analyzer(terms)
-        self.unread = unread
+        self._unread = frozenset(unread)
         self._term_query = Query.term_query
         self._layers = layers
         self._schema = schema
@@ -448,8 +448,13 @@ class IndexSnapshot:
             coverage=self.coverage,
             terms=self.analyzer.kind,
             outdated=[*self._outdated, *other._outdated],
-            unread=self.unread + other.unread,
+            unread=self._unread | other._unread,
         )
+
+    @property
+    def unread(self) -> int:
+        """The number of skills whose text could not be read."""
+        return len(self._unread)
 
     def weight(self, term: str) -> float:
         """Return the rarity of a term among the skills; 0 if none has it."""

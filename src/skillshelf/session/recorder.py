@@ -23,7 +23,7 @@ from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
     from skillshelf.journal.events import By, Event, Mode
-    from skillshelf.journal.file import Journal, Once
+    from skillshelf.journal.file import Journal, NewEvent, Once
     from skillshelf.journal.otlp import EventExporter, SessionExport
     from skillshelf.journal.parts import Rotation
 
@@ -96,10 +96,25 @@ def open_recorder(recording: RecordingOptions, explain: Explain, settings: Setti
     rotation = recording.rotation or _configured_rotation(settings)
     journal = Journal(recording.journal, session=session, fsync=recording.fsync, rotation=rotation)
     store = recording.journal + ".d" if recording.keep else None
-    return Recorder(listeners, explain, journal=journal, export=export, store=store, as_recorded=as_recorded)
+    return Recorder(
+        listeners,
+        explain,
+        journal=journal,
+        export=export,
+        store=store,
+        as_recorded=as_recorded,
+        is_request=recording.per_request,
+    )
 
 
 _LISTING = "recorded list of the catalog"
+
+_HELD = frozenset({"session_started", "skill_catalog_updated", "skill_warning", "tool_started", "tool_ended"})
+"""Events of a session of one request that are written with the next one: nothing happens between the two.
+
+The start of a call comes before a decision, and its end before that of the session, after which it is answered. So
+such a session locks and writes its journal twice, and what a call is about to do is written before it is done.
+"""
 
 
 class Recorder:
@@ -114,7 +129,10 @@ class Recorder:
         export: "SessionExport | None" = None,
         store: str | None = None,
         as_recorded: Callable[[str], str] | None = None,
+        is_request: bool = False,
     ) -> None:
+        self._is_request = is_request
+        self._held: list[NewEvent] = []
         self._explain = explain
         self._listeners = listeners
         self._journal = journal
@@ -141,12 +159,26 @@ class Recorder:
         if self._journal is not None or self._export is not None:
             name, payload = type_of(event), payload_of(event)
             if self._journal is not None:
-                self._journal.append(name, payload, once=_written_once(payload))
+                self._write(self._journal, name, payload)
             if self._export is not None:
                 self._export.take(name, payload)
         for listener in self._listeners:
             # The list of a long catalog is for counting later; whoever listens has the shelf.
             listener(event._replace(listed=[]) if isinstance(event, SkillCatalogUpdated) else event)
+
+    def _write(self, journal: "Journal", name: str, payload: dict[str, Any]) -> None:
+        """Append an event to the journal, with those that were held back for it; or hold it back too."""
+        from skillshelf.journal.file import NewEvent
+
+        at = journal.now_ms if self._is_request else None
+        self._held.append(NewEvent(name, payload, at, _written_once(payload), is_plain=True))
+        if not (self._is_request and name in _HELD):
+            self._write_held(journal)
+
+    def _write_held(self, journal: "Journal") -> None:
+        held, self._held = self._held, []
+        if held:
+            journal.append_all(held)
 
     def loss(self) -> str | None:
         """Return a sentence about what could not be recorded; None if nothing was lost."""
@@ -212,6 +244,7 @@ class Recorder:
 
             self.emit(SessionEnded(self._events + 1))
         if self._journal is not None and not self.closed:
+            self._write_held(self._journal)
             self._journal.close()
         if self._export is not None and not self.closed:
             self._export.close()

@@ -82,6 +82,24 @@ def test_bytes_are_kept_under_their_digest_and_the_same_bytes_again_change_nothi
             blobs.put_new(digest, b"others")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_that_can_be_used_is_told_and_keeps_nothing_of_the_look(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(kind, tmp_path, monkeypatch) as blobs:
+        blobs.check()
+        assert not blobs.has(digest_of(b""))
+        if kind == "folder":
+            assert list((tmp_path / "blobs").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for place in ("file", "file/below"):
+        with pytest.raises(BlobsAway, match=f"the blobs in {tmp_path}/{place} cannot be used"):
+            open_blobs(f"{tmp_path}/{place}", make_environment(str(tmp_path), str(tmp_path), {})).check()
+
+
 @pytest.mark.parametrize("kind", ["folder", pytest.param("s3", marks=pytest.mark.slow)])
 def test_a_blob_that_nobody_needs_is_removed(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(kind, tmp_path, monkeypatch) as blobs:
@@ -111,6 +129,8 @@ def test_a_store_that_does_not_answer_is_one_error(kind: str, tmp_path: Path, mo
     for act in (blobs.get, blobs.has):
         with pytest.raises(BlobsAway, match=r"s3://team/some/prefix cannot be used"):
             act(digest_of(b"x"))
+    with pytest.raises(BlobsAway, match=r"s3://team/some/prefix cannot be used"):
+        blobs.check()
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "s3://id:key@bucket/x", "oci://host/repo:tag"])

@@ -86,6 +86,42 @@ def test_a_release_without_a_version_gets_the_next_number(server: ServerUnderTes
     assert publish(server, "deploy", "New text.")["release"]["version"] == "2"
 
 
+@pytest.mark.parametrize(
+    "name", ["Deploy", "ｄeploy", "dерloy", "deploy‐notes"], ids=["case", "width", "script", "dash"]
+)
+def test_a_new_name_that_is_taken_for_another_one_is_refused(server: ServerUnderTest, name: str) -> None:
+    for taken in ("deploy", "deploy-notes", "modern"):
+        publish(server, taken)
+    refused = publish(server, name, status=422)
+    assert "looks like 'deploy" in refused["error"]["message"]
+    # Another tenant has names of its own, and these are two words.
+    publish(server, name, who=caller("eve", tenant="umbrella"))
+    publish(server, "modem")
+
+
+def test_the_list_of_releases_ends_whatever_their_names_are(server: ServerUnderTest) -> None:
+    for name in ("a b", "a b c", "b"):
+        for version in ("1", "2"):
+            publish(server, name, f"Version {version}.", version=version)
+    found, after = [], ""
+    for _ in range(7):
+        _, page, more = server.published.releases.listed(PUBLISHER, after=after, most=1)
+        found += [(one.name, one.version) for one in page]
+        if (after := more or "") == "":
+            break
+    assert found == [(name, version) for name in ("a b", "a b c", "b") for version in ("1", "2")]
+
+
+def test_a_policy_that_stays_the_same_is_no_news(server: ServerUnderTest) -> None:
+    publish(server, "deploy")
+    policy = {"approved_only": True}
+    server.json(ADMIN, "PUT", "/api/v1/policy", policy)
+    before = server.json(ADMIN, "GET", "/api/v1/releases")["rev"]
+    server.json(ADMIN, "PUT", "/api/v1/policy", policy)
+    server.json(ADMIN, "PUT", "/api/v1/policy", {})
+    assert server.json(ADMIN, "GET", "/api/v1/releases")["rev"] == before
+
+
 def test_an_approval_is_of_a_tree_and_moves_the_channel(server: ServerUnderTest) -> None:
     publish(server, "deploy", version="1")
     found = server.json(ADMIN, "POST", "/api/v1/skills/deploy/versions/1/approve", {})

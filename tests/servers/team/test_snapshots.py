@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,8 @@ def test_queries_are_answered_while_a_new_snapshot_is_not_there_yet(tmp_path: Pa
         assert names_for(server, "frobnicator") == ["deploy"]
         built(server, shelf.state.rev)
         assert shelf.state.snapshot != before
-        assert names_for(server, "boil water") == ["brew"]
+        # Searches take the new one when it lies on this machine.
+        wait_for(lambda: names_for(server, "boil water") == ["brew"] or None)
 
 
 def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
     with running_server(tmp_path, address, home=tmp_path / "a") as first:
         built(first, publish(first, "deploy", "Mention the frobnicator.", "Ship the site."))
         record = first.published.shelf_of("acme").state.snapshot
-    first.published._blobs.remove(record.digest)
+    first.published.blobs.remove(record.digest)
     with running_server(tmp_path, address, home=tmp_path / "b") as second:
         assert names_for(second, "ship the site") == ["deploy"]
     shutil.rmtree(tmp_path / "a" / "team" / "snapshots")
@@ -208,6 +210,12 @@ def test_without_the_database_reads_go_on_and_say_so(tmp_path: Path) -> None:
         assert ("skillshelf-stale", "true") in found.headers
         assert b"the database does not answer" in found.body
         assert server.call(ADA, "GET", "/api/v1/skills/deploy").status == 200
+        index = server.call(ADA, "GET", "/.well-known/agent-skills/index.json")
+        assert ("skillshelf-stale", "true") in index.headers
+        (entry,) = json.loads(index.body)["skills"]
+        artifact = server.call(ADA, "GET", f"/.well-known/agent-skills/{entry['url']}")
+        assert f"sha256:{sha256(artifact.body).hexdigest()}" == entry["digest"]
+        assert server.call(ADA, "GET", f"/.well-known/agent-skills/deploy/{'0' * 16}/deploy.zip").status == 404
         refused = server.call(ADA, "POST", "/api/v1/releases", packed("new"))
         assert refused.status in (404, 503)
         for file in tmp_path.glob("away-*"):
@@ -386,7 +394,7 @@ def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> N
     with running_server(tmp_path, address, home=tmp_path / "a") as first:
         built(first, publish(first, "deploy", "Mention the frobnicator.", "Ship the site."))
         record = first.published.shelf_of("acme").state.snapshot
-        first.published._blobs.remove(record.digest)
+        first.published.blobs.remove(record.digest)
     with running_server(tmp_path, address, home=tmp_path / "b") as second:
         shelf = second.published.shelf_of("acme")
 
@@ -399,16 +407,44 @@ def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> N
         assert names_for(second, "frobnicator") == ["deploy"]
 
 
-def status_at(url: str, token: str, body: bytes | None = None) -> int:
-    """Send a request as a client of the protocol or a browser does; return the status of the answer."""
+def answer_at(url: str, token: str, body: bytes | None = None) -> tuple[int, str]:
+    """Send a request as a client of the protocol or a browser does; return the status and text of the answer."""
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream, text/html"}
     request = urllib.request.Request(url, body, {**headers, "Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
-            return int(answer.status)
+            return int(answer.status), answer.read().decode() if body is None else ""
     except urllib.error.HTTPError as error:
         with error:
-            return error.code
+            return error.code, ""
+
+
+def status_at(url: str, token: str, body: bytes | None = None) -> int:
+    """Return the status of the answer to a request."""
+    return answer_at(url, token, body)[0]
+
+
+def text_at(url: str, token: str) -> str:
+    """Return the text of a page."""
+    return answer_at(url, token)[1]
+
+
+@pytest.mark.slow
+def test_pages_of_skills_go_on_without_the_database_and_say_so(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    token = token_for(address, "ada", "skills:read", "journal:read", tenant="acme")
+    publish_elsewhere(address, tmp_path, "deploy", "Do it.", "Ship the site.")
+    with serving(tmp_path / "a", address, tmp_path / "blobs") as server:
+        pages = [f"{server}{path}" for path in ("/", "/skills", "/skills/deploy", "/search?q=ship", "/problems")]
+        assert [status_at(page, token) for page in pages] == [200] * len(pages)
+        away = [file.rename(tmp_path / f"away-{file.name}") for file in tmp_path.glob("team*.sqlite*")]
+        told = "The database does not answer. These are the skills as they were"
+        wait_for(lambda: told in text_at(pages[0], token) or None)
+        assert all(told in text_at(page, token) for page in pages)
+        assert "Do it." in text_at(f"{server}/skills/deploy", token)
+        assert status_at(f"{server}/usage", token) == 503
+        for file in away:
+            file.rename(tmp_path / file.name.removeprefix("away-"))
 
 
 @pytest.mark.slow

@@ -11,16 +11,24 @@ import anyio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from skillshelf.core.limits import BODY_CHUNKS, CONNECTIONS_AT_ONCE
+from skillshelf.core.limits import BODY_CHUNKS, CONNECTIONS_AT_ONCE, UNREAD_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.servers.mcp.notices import limit_notice
 from skillshelf.servers.mcp.request_line import HttpLimits
 
-__all__ = ["ClientConnection", "ConnectionRoom", "connection_room", "room_within", "watch_connections"]
+__all__ = [
+    "ClientConnection",
+    "ConnectionRoom",
+    "connection_room",
+    "cut_off_unread",
+    "room_within",
+    "watch_connections",
+]
 
 _BACKLOG = 512
 _OTHER_FILES = 256
 _POLL_SECONDS = 0.5
+_MOMENT = 1e-3
 _CHUNK_BYTES = 64
 # Less than by default, so that a round of reading from many connections is short.
 _READ_BYTES = 32 * 1024
@@ -53,7 +61,10 @@ def room_within(open_files: int) -> ConnectionRoom:
 
 
 class _Parser(h11.Connection):
-    """Refuses a body in many tiny chunks: to parse one takes as long as to read kilobytes, and everybody waits."""
+    """Refuses a request whose end a proxy may see elsewhere, and a body in many tiny chunks.
+
+    To parse such a chunk takes as long as to read kilobytes, and everybody waits.
+    """
 
     _chunks = 0
     _bytes = 0
@@ -62,6 +73,7 @@ class _Parser(h11.Connection):
         """Return the next part of a request."""
         event = super().next_event()
         if isinstance(event, h11.Request):
+            _require_one_end(event)
             self._chunks = self._bytes = 0
         elif isinstance(event, h11.Data):
             self._chunks += event.chunk_end
@@ -72,6 +84,15 @@ class _Parser(h11.Connection):
         return event
 
 
+def _require_one_end(request: h11.Request) -> None:
+    """Raise for a request with a length and chunks, chunks before HTTP/1.1, or another protocol than HTTP/1."""
+    names = {name for name, _ in request.headers}
+    if not request.http_version.startswith(b"1."):
+        raise h11.RemoteProtocolError("not HTTP/1")
+    if b"transfer-encoding" in names and (b"content-length" in names or request.http_version == b"1.0"):
+        raise h11.RemoteProtocolError("its body may end at two places")
+
+
 class ClientConnection(H11Protocol):
     """A connection of the web server that knows since when it waits for a request.
 
@@ -79,8 +100,9 @@ class ClientConnection(H11Protocol):
     limit of the web server itself would refuse everybody.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, unread_bytes: int = UNREAD_BYTES, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._unread_bytes = unread_bytes
         self.conn = _Parser(h11.SERVER)
         self._most, self.limit_concurrency = self.limit_concurrency, None
         self.waits_since = self.loop.time()
@@ -103,6 +125,11 @@ class ClientConnection(H11Protocol):
         """Note that the connection waits for the next request."""
         self.waits_since = self.loop.time()
         super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Make room for a response that its client does not take at once: more of them may come in no time."""
+        super().pause_writing()
+        cut_off_unread(self.connections, self._unread_bytes)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP; if a response has begun, it cannot be answered any more."""
@@ -136,27 +163,31 @@ async def watch_connections(
     while True:
         await anyio.sleep(min(_POLL_SECONDS, limits.idle_seconds))
         now = asyncio.get_running_loop().time()
-        unread: list[tuple[int, ClientConnection]] = []
         for one in tuple(connections):
             size = one.transport.get_write_buffer_size()
             one.unread_since = (one.unread_since or now) if size else None
             if size and now - one.unread_since > limits.unread_seconds:
+                limit_notice("UNREAD_SECONDS", "responses that their clients do not read are cut off")
                 one.cut_off()
-            elif size:
-                unread.append((size, one))
-            elif one.is_waiting and now - one.waits_since >= limits.idle_seconds:
+            elif not size and one.is_waiting and now - one.waits_since >= limits.idle_seconds:
                 one.transport.close()
-        _cut_off_unread(unread, limits.unread_bytes)
+        cut_off_unread(connections, limits.unread_bytes)
         advance()
 
 
-def _cut_off_unread(unread: list[tuple[int, ClientConnection]], most: int) -> None:
-    total = sum(size for size, _ in unread)
+def cut_off_unread(connections: Iterable[Any], most: int) -> None:
+    """Cut off responses that their clients have not read until the rest has at most so many bytes.
+
+    First those that took most memory for the longest time: a client that reads is not among them.
+    """
+    sizes = {one: one.transport.get_write_buffer_size() for one in connections}
+    total = sum(sizes.values())
     if total <= most:
         return
     limit_notice("UNREAD_BYTES", "responses that their clients do not read are cut off, the largest first")
-    for size, one in sorted(unread, key=lambda pair: pair[0], reverse=True):
+    now = asyncio.get_running_loop().time()
+    for one in sorted(sizes, key=lambda one: sizes[one] * (now - (one.unread_since or now) + _MOMENT), reverse=True):
         if total <= most:
             return
-        total -= size
+        total -= sizes[one]
         one.cut_off()

@@ -1,10 +1,11 @@
 """Run the event loop of the MCP server: serve clients, watch the folders of skills, and stop at a signal."""
 
+import asyncio
 import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import anyio
@@ -23,7 +24,14 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
 
-__all__ = ["ClientInput", "Run", "run_until_stopped", "serve_stdio", "stop_on_signal", "watch"]
+__all__ = [
+    "ClientInput",
+    "Run",
+    "run_until_stopped",
+    "serve_stdio",
+    "stopped_by_signal",
+    "watch",
+]
 
 _BLOCK = 1 << 16
 
@@ -252,18 +260,35 @@ Run = Callable[[SkillServer], Awaitable[None]]
 
 async def run_until_stopped(server: SkillServer, run: Run) -> None:
     """Serve and watch the disk until the server ends or a signal comes."""
-    async with anyio.create_task_group() as group:
-        # Whoever reads that the server runs may stop it.
-        await group.start(stop_on_signal, group.cancel_scope)
+    async with stopped_by_signal() as group:
         group.start_soon(watch, server)
         await run(server)
-        group.cancel_scope.cancel()
 
 
-async def stop_on_signal(scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-    """Cancel a scope when a signal asks the process to end."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started()
-        async for _ in signals:
-            scope.cancel()
-            return
+@asynccontextmanager
+async def stopped_by_signal() -> AsyncIterator[anyio.abc.TaskGroup]:
+    """Yield a task group that is cancelled when a signal asks the process to end, and at the end of the block.
+
+    What is stopped ends in bounded time, so further signals change nothing, until the process has ended.
+    """
+    loop, has_come = asyncio.get_running_loop(), False
+
+    async with anyio.create_task_group() as group:
+
+        def stop(*_: object) -> None:
+            nonlocal has_come
+            has_come = True
+            # The loop may have ended.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(group.cancel_scope.cancel)
+
+        # Before anything else: whoever reads that the server runs may stop it. Not by the functions of the event loop:
+        # they set the handlers of the system back when the loop ends, and the process has more to do then.
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield group
+        finally:
+            group.cancel_scope.cancel()
+    if not has_come:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -7,9 +7,10 @@ import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from hmac import compare_digest
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 import uvicorn
@@ -21,9 +22,15 @@ from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.limits import REQUEST_BYTES
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.server_socket import listening_socket
 from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
-from skillshelf.servers.mcp.connections import ClientConnection, ConnectionRoom, connection_room, watch_connections
+from skillshelf.servers.mcp.connections import (
+    ClientConnection,
+    ConnectionRoom,
+    connection_room,
+    watch_connections,
+)
 from skillshelf.servers.mcp.notices import limit_notice
 from skillshelf.servers.mcp.plain_calls import PlainCalls
 from skillshelf.servers.mcp.request_line import (
@@ -44,6 +51,7 @@ from skillshelf.servers.mcp.server import SkillServer
 __all__ = [
     "ENDS_SESSION",
     "PATH",
+    "SENDER",
     "App",
     "Authorize",
     "HttpLimits",
@@ -85,6 +93,10 @@ Authorize = Callable[[Scope], Awaitable[int]]
 
 ENDS_SESSION = "skillshelf.ends_session"
 """The key in a scope of a request that this server sends itself, to end a session of whomever."""
+
+
+SENDER = "skillshelf.sender"
+"""The key in a scope of whoever sends the request, which `authorize` may set: senders have turns one by one."""
 
 
 class ServerAccess(NamedTuple):
@@ -303,7 +315,7 @@ async def run_web_server(
     web = _WebServer(
         uvicorn.Config(
             app,
-            http=ClientConnection,
+            http=cast(Any, partial(ClientConnection, unread_bytes=limits.unread_bytes)),
             ws="none",
             log_config=None,
             log_level="error",
@@ -335,18 +347,8 @@ async def _stop_when_cancelled(web: "_WebServer", guard: "RequestGuard", before_
 
 def bind(address: ServerAccess) -> socket.socket:
     """Return a socket that listens at the address, or raise `ConfigurationError`."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((address.host, address.port))
-        # From here on clients wait for the server to start instead of being refused.
-        bound.listen(_BACKLOG)
-    except OSError as error:
-        bound.close()
-        where = f"{address.host}:{address.port}"
-        raise ConfigurationError(f"cannot listen on {where}: {error.strerror or error} (choose another port)") from None
-    return bound
+    # From here on clients wait for the server to start instead of being refused.
+    return listening_socket(address.host, address.port, backlog=_BACKLOG, hint="choose another port")
 
 
 class _WebServer(uvicorn.Server):
@@ -411,8 +413,9 @@ class RequestGuard:
         self._sessions.line.advance()
 
     def close(self) -> None:
-        """Refuse those who wait and end streams immediately, and running requests soon."""
+        """Refuse those who wait or are incomplete and end streams immediately, and running requests soon."""
         self._is_ending = True
+        self._bodies.close()
         self._sessions.line.close()
         for places in self._places.values():
             places.line.close()
@@ -427,7 +430,7 @@ class RequestGuard:
         opens = session is None and scope["method"] == "POST" and body.contains(_INITIALIZE)
         with self._sessions.using(session, kind):
             async with self._sessions.opening(scope, receive) if opens else nullcontext():
-                leave = await self._places[kind].enter(receive, self._limits.wait_seconds)
+                leave = await self._places[kind].enter(receive, self._limits.wait_seconds, scope.get(SENDER))
                 try:
                     await self._serve(scope, body, send, kind, leave)
                 finally:

@@ -35,7 +35,7 @@ SERVER_INFO = {
     "name": "skillshelf",
     "title": "skillshelf",
     "version": __version__,
-    "description": "The Agent Skills of one machine.",
+    "description": "Agent Skills, found and loaded when they are needed.",
 }
 """The description that the server gives of itself."""
 

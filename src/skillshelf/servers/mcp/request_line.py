@@ -1,11 +1,12 @@
 """Hold requests over HTTP until they can run: those without a complete body, and those that wait in line.
 
 An unfinished request takes nobody's place: if there are too many, the slowest of them are ended. A complete request
-waits for its turn in the order of arrival, for a limited time.
+waits for its turn for a limited time.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping, MutableMapping
 from contextlib import suppress
 from heapq import nlargest, nsmallest
 from typing import Any, NoReturn
@@ -56,6 +57,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # What a request is credited with before it has sent anything: a client may send headers and body apart.
 _CREDIT_BYTES = 4096
 _MOMENT = 1e-6
+_STOPPING = "the server is shutting down"
 
 
 class HttpLimits(NamedTuple):
@@ -162,6 +164,7 @@ class RequestBodies:
         self._limits = limits
         self._unfinished: dict[BufferedBody, None] = {}
         self._bytes = 0
+        self._is_closed = False
 
     def release(self, size: int) -> None:
         """Count bytes that are no longer kept."""
@@ -171,6 +174,8 @@ class RequestBodies:
         """Return the complete body of a request, or raise `RequestRefused`; its headers announced a length."""
         if announced is not None and announced.isdecimal() and int(announced[:20]) > most:
             raise _too_large(most)
+        if self._is_closed:
+            raise RequestRefused(503, _STOPPING)
         body = BufferedBody(receive, self)
         self._unfinished[body] = None
         if len(self._unfinished) > self._limits.unfinished:
@@ -206,7 +211,15 @@ class RequestBodies:
             if not message.get("more_body", False):
                 return
 
+    def close(self) -> None:
+        """Refuse all requests that are incomplete, and everybody else from now on."""
+        self._is_closed = True
+        for body in tuple(self._unfinished):
+            self._end(body)
+
     def _refuse_unfinished(self, body: BufferedBody) -> NoReturn:
+        if self._is_closed:
+            raise RequestRefused(503, _STOPPING)
         if body.is_ended:
             raise RequestRefused(408, "too many requests are incomplete, and this one was among the slowest; try again")
         raise RequestRefused(408, f"the request was not complete after {self._limits.body_seconds} seconds")
@@ -247,41 +260,73 @@ def _too_large(most: int) -> RequestRefused:
 
 
 class WaitingLine:
-    """Requests that wait for something, in the order of their arrival.
+    """Requests that wait for something: each sender has one turn after the other, in the order of arrival.
 
-    `take` takes what they wait for and returns True, or returns False if there is none at the moment; `advance` must
-    be called when that may have changed.
+    So somebody who sends thousands of requests keeps others waiting for one of them. `take` takes what they wait for
+    and returns True, or returns False if there is none at the moment; `advance` must be called when that may have
+    changed.
     """
 
     def __init__(self, name: str, most: int, take: Callable[[], bool]) -> None:
         self._name = name
         self._most = most
         self._take = take
-        self._line: dict[anyio.Event, None] = {}
+        # The lines of senders; the first one is next.
+        self._lines: OrderedDict[Hashable, dict[anyio.Event, None]] = OrderedDict()
+        self._waiting = 0
+        self._crowded: set[anyio.Event] = set()
         self._is_closed = False
 
-    async def wait(self, receive: Receive, seconds: float, *, give_back: Callable[[], None]) -> None:
+    async def wait(
+        self, receive: Receive, seconds: float, *, give_back: Callable[[], None], sender: Hashable = None
+    ) -> None:
         """Return when it is this request's turn, or raise `RequestRefused`.
 
         `give_back` undoes `take` for a client that left at the very moment at which its turn came.
         """
         if self._is_closed:
-            raise RequestRefused(503, "the server is shutting down")
-        if not self._line and self._take():
+            raise RequestRefused(503, _STOPPING)
+        if not self._lines and self._take():
             return
-        if len(self._line) >= self._most:
-            limit_notice(self._name, "requests are refused with status 503")
-            raise RequestRefused(503, f"{self._most} requests are waiting already; try again")
+        if self._waiting >= self._most:
+            self._make_room(sender)
         turn = anyio.Event()
-        self._line[turn] = None
+        self._lines.setdefault(sender, {})[turn] = None
+        self._waiting += 1
         has_turn = False
         try:
             has_turn = await self._wait(turn, receive, seconds)
         finally:
-            was_called = turn not in self._line and not self._is_closed
-            self._line.pop(turn, None)
+            was_called = not self._remove(turn, sender) and not self._is_closed and turn not in self._crowded
+            self._crowded.discard(turn)
             if was_called and not has_turn:
                 give_back()
+
+    def _make_room(self, sender: Hashable) -> None:
+        """Refuse the latest request of whoever has most of them in line, or this one if it is from there."""
+        limit_notice(self._name, "requests are refused with status 503")
+        most = max(self._lines, key=lambda one: len(self._lines[one]), default=sender)
+        if most == sender or len(self._lines[most]) <= len(self._lines.get(sender, ())) + 1:
+            raise RequestRefused(503, self._full)
+        turn = next(reversed(self._lines[most]))
+        self._remove(turn, most)
+        self._crowded.add(turn)
+        turn.set()
+
+    @property
+    def _full(self) -> str:
+        return f"{self._most} requests are waiting already; try again"
+
+    def _remove(self, turn: anyio.Event, sender: Hashable) -> bool:
+        """Take a request out of its line; return False if it is not there any more."""
+        line = self._lines.get(sender, {})
+        if turn not in line:
+            return False
+        del line[turn]
+        self._waiting -= 1
+        if not line:
+            del self._lines[sender]
+        return True
 
     async def _wait(self, turn: anyio.Event, receive: Receive, seconds: float) -> bool:
         """Return True when it is this request's turn; raise `RequestRefused` otherwise."""
@@ -302,7 +347,9 @@ class WaitingLine:
         if has_left:
             raise RequestRefused(None)
         if self._is_closed:
-            raise RequestRefused(503, "the server is shutting down")
+            raise RequestRefused(503, _STOPPING)
+        if turn in self._crowded:
+            raise RequestRefused(503, self._full)
         if not turn.is_set():
             limit_notice("REQUEST_WAIT_SECONDS", "requests are refused with status 503")
             raise RequestRefused(503, f"too many requests for {seconds:g} seconds; try again")
@@ -310,17 +357,22 @@ class WaitingLine:
 
     def advance(self) -> None:
         """Let those whose turn it is go on."""
-        while self._line and not self._is_closed and self._take():
-            turn = next(iter(self._line))
-            del self._line[turn]
+        while self._lines and not self._is_closed and self._take():
+            sender, line = next(iter(self._lines.items()))
+            turn = next(iter(line))
+            self._remove(turn, sender)
+            if sender in self._lines:
+                self._lines.move_to_end(sender)
             turn.set()
 
     def close(self) -> None:
         """Refuse those who wait, and everybody else from now on."""
         self._is_closed = True
-        for turn in self._line:
-            turn.set()
-        self._line.clear()
+        for line in self._lines.values():
+            for turn in line:
+                turn.set()
+        self._lines.clear()
+        self._waiting = 0
 
 
 class Places:
@@ -342,9 +394,9 @@ class Places:
         self._taken -= 1
         self.line.advance()
 
-    async def enter(self, receive: Receive, seconds: float) -> Callable[[], None]:
+    async def enter(self, receive: Receive, seconds: float, sender: Hashable = None) -> Callable[[], None]:
         """Take a place when it is this request's turn; return the function that gives it back, once."""
-        await self.line.wait(receive, seconds, give_back=self._give_back)
+        await self.line.wait(receive, seconds, give_back=self._give_back, sender=sender)
         held = [self._give_back]
 
         def leave() -> None:

@@ -86,7 +86,7 @@ class SkillServer:
     With `one_client` (standard input and output) all requests are of one client session, in both eras; `client` is that
     session if it was opened before, and `listings` what answered it. `running` is the number of calls that run, and
     `call_ended` is called at the end of each. `subject_of` returns the person who sends a request over HTTP, for the
-    journal.
+    journal. Searches that only compute have one turn after the other, also with other servers of a `search_turn`.
     """
 
     def __init__(
@@ -100,8 +100,10 @@ class SkillServer:
         listings: Listings | None = None,
         client: ClientSession | None = None,
         subject_of: Callable[[Mapping[str, Any]], str | None] = lambda scope: None,
+        search_turn: anyio.CapacityLimiter | None = None,
     ) -> None:
         self.skills = skills
+        self._search_turn = search_turn or anyio.CapacityLimiter(1)
         self._subject_of = subject_of
         self._one_client = one_client
         self._only = client
@@ -198,13 +200,23 @@ class SkillServer:
                 # It does not read notifications, and others must not wait for it again.
                 self._sessions.pop(key, None)
 
-    async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+    def _limiter_of(self, tool: str) -> anyio.CapacityLimiter:
+        """Return what bounds the calls of a tool that run at one time.
+
+        Python computes in one thread at a time: with several, a search takes more CPU time, and none ends sooner.
+        """
+        is_brief = NAMES_OF_TOOLS.get(tool) == "skill_search" and self.skills.shelf.is_search_brief
+        return self._search_turn if is_brief else self._limiter
+
+    async def _in_thread(
+        self, function: Callable[..., Result], *arguments: Any, limiter: anyio.CapacityLimiter | None = None
+    ) -> Result:
         """Return the result of a function that reads the disk or waits; it runs in a thread.
 
         A call that is cancelled leaves its thread behind, which counts until it ends.
         """
-        borrower, loop = object(), asyncio.get_running_loop()
-        await self._limiter.acquire_on_behalf_of(borrower)
+        borrower, loop, places = object(), asyncio.get_running_loop(), limiter or self._limiter
+        await places.acquire_on_behalf_of(borrower)
         # Taken by the thread when it starts, or by a call that is cancelled before.
         start = [borrower]
 
@@ -218,13 +230,13 @@ class SkillServer:
             finally:
                 # The loop may have ended by now.
                 with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._limiter.release_on_behalf_of, borrower)
+                    loop.call_soon_threadsafe(places.release_on_behalf_of, borrower)
 
         try:
             return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._unlimited)
         finally:
             with suppress(IndexError):
-                self._limiter.release_on_behalf_of(start.pop())
+                places.release_on_behalf_of(start.pop())
 
     # Client sessions ------------------------------------------------------------------------------
 
@@ -245,13 +257,19 @@ class SkillServer:
             connection.exit_stack.push_async_callback(anyio.to_thread.run_sync, client.end)
         return client
 
-    async def _for_client(self, ctx: Context, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def _for_client(
+        self,
+        ctx: Context,
+        function: Callable[..., Result],
+        *arguments: Any,
+        limiter: anyio.CapacityLimiter | None = None,
+    ) -> Result:
         """Return the result of a function that takes the client session of a request first; it runs in a thread."""
         client = self._client_of(ctx)
         is_request = not self._one_client and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         run = partial(_and_end, function) if is_request else function
         async with client.turn:
-            return await self._in_thread(run, client, *arguments)
+            return await self._in_thread(run, client, *arguments, limiter=limiter)
 
     # The extension --------------------------------------------------------------------------------
 
@@ -351,7 +369,9 @@ class SkillServer:
         searches = NAMES_OF_TOOLS.get(params.name) == "skill_search"
         waits = searches and not self.skills.shelf.is_search_ready
         async with self._index_progress(ctx) if waits else nullcontext():
-            called = await self._for_client(ctx, self._called, params.name, params.arguments or {})
+            called = await self._for_client(
+                ctx, self._called, params.name, params.arguments or {}, limiter=self._limiter_of(params.name)
+            )
         return types.CallToolResult.model_validate(called)
 
     def _called(self, client: ClientSession, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -370,7 +390,8 @@ class SkillServer:
         client = self.skills.sessions.start(label, subject=self._subject_of(scope), per_request=True)
         self.running += 1
         try:
-            return await self._in_thread(_and_end, self._called, client, name, arguments)
+            limiter = self._limiter_of(name)
+            return await self._in_thread(_and_end, self._called, client, name, arguments, limiter=limiter)
         finally:
             self.running -= 1
             self.call_ended()

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from skillshelf.catalog.held_back import HeldBack
@@ -260,13 +261,19 @@ class PublishedSkills:
 
 
 def _index_of(source: Sequence[CatalogSkill]) -> _Index:
-    names = Counter(skill.name for skill in visible_to_model(source))
+    found = visible_to_model(source)
+    names = Counter(map(attrgetter("name"), found))
 
     def order(skill: CatalogSkill) -> tuple[str, str]:
         # By name and id, so that a page can begin after a skill that was removed. An id is a digest.
         return skill.name, skill.id if names[skill.name] > 1 else ""
 
-    visible = tuple(sorted(visible_to_model(source), key=order))
-    bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in visible}
+    if len(names) == len(found):
+        # As nearly always; there may be a hundred thousand of them.
+        visible = tuple(sorted(found, key=attrgetter("name")))
+        bases: dict[str, tuple[str, ...]] = {skill.path: (skill.name,) for skill in visible}
+    else:
+        visible = tuple(sorted(found, key=order))
+        bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in visible}
     by_path = {skill.path: skill for skill in visible}
-    return _Index(source, visible, bases, {bases[skill.path]: skill for skill in visible}, by_path)
+    return _Index(source, visible, bases, {bases[path]: skill for path, skill in by_path.items()}, by_path)

@@ -2,12 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from skillshelf import __version__
 from skillshelf.catalog.load import SKILL_FILE
+from skillshelf.catalog.lock import is_installable_name
+from skillshelf.catalog.tree import folded_path
 from skillshelf.core.digests import sha256
 from skillshelf.core.json_types import (
     TeamCallerForm,
@@ -16,7 +20,7 @@ from skillshelf.core.json_types import (
     TeamSkillForm,
     TeamSkillsForm,
 )
-from skillshelf.core.limits import KNOWN_SECONDS, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, TEAM_PAGE
+from skillshelf.core.limits import KNOWN_SECONDS, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, TEAM_CATALOGS, TEAM_PAGE
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold
 from skillshelf.core.values import CatalogSkill
@@ -26,9 +30,10 @@ from skillshelf.install.publish import checked_fields
 from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA
 from skillshelf.servers.mcp.skill_entries import InvalidCursor, OmittedSkill, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
-from skillshelf.servers.team.catalogs import key_of
+from skillshelf.servers.team.catalogs import CatalogKey, key_of
+from skillshelf.servers.team.published_catalog import TenantShelf
 from skillshelf.servers.team.release_routes import at_least, with_rev
-from skillshelf.servers.team.releases import PUBLISHED, ServedRelease
+from skillshelf.servers.team.releases import PUBLISHED
 from skillshelf.servers.team.routes import (
     ANY_TOKEN,
     Parameter,
@@ -38,7 +43,7 @@ from skillshelf.servers.team.routes import (
     json_answer,
     openapi_document,
 )
-from skillshelf.servers.team.values import READ, Caller
+from skillshelf.servers.team.values import READ, Caller, DatabaseAway, NoSuchTenant
 
 __all__ = ["openapi_route", "skill_routes"]
 
@@ -83,9 +88,14 @@ def _of_revision(run: Callable[[TeamRequest], TeamAnswer]) -> Callable[[TeamRequ
         shelf.require_rev(at_least(request))
         rev = shelf.state.rev
         answer = with_rev(run(request), rev, request.caller.tenant)
-        return answer if shelf.away is None else answer._replace(headers=(*answer.headers, (STALE_HEADER, "true")))
+        return answer if shelf.away is None else _stale(answer)
 
     return answered
+
+
+def _stale(answer: TeamAnswer) -> TeamAnswer:
+    """Return an answer with the mark of one that was made without the database."""
+    return answer._replace(headers=(*answer.headers, (STALE_HEADER, "true")))
 
 
 def list_skills(request: TeamRequest) -> TeamAnswer:
@@ -109,10 +119,11 @@ def list_skills(request: TeamRequest) -> TeamAnswer:
 
 def _named(skills: PublishedSkills, name: str) -> CatalogSkill:
     """Return the visible skill of a name; raise `SkillNotFound` also for one that the caller may not read."""
-    found = next((skill for skill in skills.visible if skill.name == name), None)
-    if found is None:
+    visible = skills.visible
+    place = bisect_left(visible, name, key=lambda skill: skill.name)
+    if place == len(visible) or visible[place].name != name:
         raise SkillNotFound(cut(name, 100))
-    return found
+    return visible[place]
 
 
 def show_skill(request: TeamRequest) -> TeamAnswer:
@@ -255,62 +266,161 @@ def _artifact(skill: CatalogSkill) -> _Artifact | None:
         "name": name,
         "type": "skill-md" if is_page else "archive",
         "description": cut(fold(fields["description"]), _DESCRIPTION_CHARS),
-        "url": f"{name}/{digest[:16]}/{SKILL_FILE if is_page else f'{name}.zip'}",
+        "url": _artifact_address(name, digest, SKILL_FILE if is_page else f"{name}.zip"),
         "digest": f"sha256:{digest}",
     }
     return _Artifact(entry, skill)
 
 
-def _release_entry(release: ServedRelease) -> Mapping[str, Any]:
+def _artifact_address(name: str, digest: str, file: str) -> str:
+    return "/".join(quote(part, safe="") for part in (name, digest[:16], file))
+
+
+def _release_entry(name: str, description: str, artifact: str) -> Mapping[str, Any]:
     """Return the entry of a release; its artifact is not read for that."""
-    name = release.name
     return {
         "name": name,
         "type": "archive",
-        "description": cut(fold(release.description), _DESCRIPTION_CHARS),
-        "url": f"{name}/{release.artifact.removeprefix('sha256:')[:16]}/{name}.zip",
-        "digest": release.artifact,
+        "description": cut(fold(description), _DESCRIPTION_CHARS),
+        "url": _artifact_address(name, artifact.removeprefix("sha256:"), f"{name}.zip"),
+        "digest": artifact,
     }
 
 
-def _index_page(entries: Mapping[str, Mapping[str, Any]], query: Mapping[str, str]) -> TeamAnswer:
+class ServedIndex:
+    """The index of what a server serves to callers: its releases, and the skills of its own disk.
+
+    The names are kept for a revision; of the releases only those of a page are read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._own = SiteIndex()
+        self._names: OrderedDict[CatalogKey, tuple[int, frozenset[str], list[str]]] = OrderedDict()
+
+    def own(self, request: TeamRequest) -> dict[str, _Artifact]:
+        """Return the entries of the skills of the server's own disk that a caller may read, by name."""
+        return self._own.artifacts(request.caller, request.services.catalogs.of(request.caller))
+
+    def names(self, request: TeamRequest, own: Mapping[str, _Artifact]) -> tuple[int, list[str]]:
+        """Return the revision and all names, sorted."""
+        releases, caller = request.services.releases, request.caller
+        if releases is None:
+            return 0, sorted(own)
+        key, rev = key_of(caller), releases.rev(caller, at_least(request))
+        with self._lock:
+            kept = self._names.get(key)
+        if kept is not None and kept[0] == rev and kept[1] == own.keys():
+            return rev, kept[2]
+        rev, served = releases.served_names(caller, at_least=rev)
+        names = sorted({*served, *own})
+        with self._lock:
+            self._names[key] = rev, frozenset(own), names
+            self._names.move_to_end(key)
+            while len(self._names) > TEAM_CATALOGS:
+                self._names.popitem(last=False)
+        return rev, names
+
+    def entries(self, request: TeamRequest, own: Mapping[str, _Artifact], names: Sequence[str]) -> list[Any]:
+        """Return the entries of some names, sorted; a release comes before a skill of the disk."""
+        releases = request.services.releases
+        served = releases.served(request.caller, names) if releases is not None else []
+        found = {name: own[name].entry for name in names if name in own}
+        found |= {one.name: _release_entry(one.name, one.description, one.artifact) for one in served}
+        return [found[name] for name in sorted(found)]
+
+
+class KnownIndex:
+    """The index of the catalog that a server knows, for the time in which the database does not answer."""
+
+    def __init__(self, served: ServedIndex, shelf: TenantShelf) -> None:
+        self._served = served
+        self._shelf = shelf
+
+    def own(self, request: TeamRequest) -> dict[str, _Artifact]:
+        """Return the entries of the skills of the server's own disk that a caller may read, by name."""
+        return self._served.own(request)
+
+    def names(self, request: TeamRequest, own: Mapping[str, _Artifact]) -> tuple[int, list[str]]:
+        """Return the revision and all names, sorted."""
+        self._shelf.require_rev(at_least(request))
+        visible = request.services.catalogs.of(request.caller).visible
+        return self._shelf.state.rev, sorted({*own, *(skill.name for skill in visible if skill.source == PUBLISHED)})
+
+    def entries(self, request: TeamRequest, own: Mapping[str, _Artifact], names: Sequence[str]) -> list[Any]:
+        """Return the entries of some names, sorted; a release comes before a skill of the disk."""
+        found = {name: own[name].entry for name in names if name in own}
+        wanted = {*names}
+        for skill in request.services.catalogs.of(request.caller).visible:
+            if skill.name in wanted and (artifact := self._shelf.artifact_of(skill)) is not None:
+                found[skill.name] = _release_entry(skill.name, skill.description, artifact)
+        return [found[name] for name in sorted(found)]
+
+
+def _index_page(index: ServedIndex | KnownIndex, request: TeamRequest) -> TeamAnswer:
     """Return the entries of the names that are asked for, or as many as programs take of one index.
 
     An index that ends early says so: `total` is the number of all entries, `next` the address of the rest.
     """
-    if wanted := query.get("name"):
-        chosen = sorted(set(wanted.split(",")).intersection(entries))[:SOURCE_ENTRIES]
-        return json_answer({"$schema": INDEX_SCHEMA, "skills": [entries[name] for name in chosen]})
-    after = query.get("after", "")
-    rest = [name for name in sorted(entries) if name > after]
+    own = index.own(request)
+    if wanted := request.query.get("name"):
+        rev = index.names(request, own)[0]
+        chosen = sorted(set(wanted.split(",")))[:SOURCE_ENTRIES]
+        content: dict[str, Any] = {"$schema": INDEX_SCHEMA, "skills": index.entries(request, own, chosen)}
+        return with_rev(json_answer(content), rev, request.caller.tenant)
+    rev, names = index.names(request, own)
+    start = bisect_right(names, request.query["after"]) if "after" in request.query else 0
     for count in (SOURCE_ENTRIES, SOURCE_ENTRIES // 4):
-        listed = rest[:count]
-        index: dict[str, Any] = {"$schema": INDEX_SCHEMA, "skills": [entries[name] for name in listed]}
-        if len(listed) < len(entries):
-            index["total"] = len(entries)
-        if len(listed) < len(rest):
-            index["next"] = f"index.json?{urlencode({'after': listed[-1]})}"
-        answer = json_answer(index)
+        listed = names[start : start + count]
+        shown = index.entries(request, own, [*_distinct(listed)])
+        content = {"$schema": INDEX_SCHEMA, "skills": shown}
+        if len(shown) < len(names):
+            content["total"] = len(names)
+        if start + count < len(names):
+            content["next"] = f"index.json?{urlencode({'after': listed[-1]})}"
+        answer = json_answer(content)
         if len(answer.body) <= SOURCE_INDEX_BYTES:
             break
-    return answer
+    return with_rev(answer, rev, request.caller.tenant)
+
+
+def _released(request: TeamRequest, name: str, digest: str) -> bytes | None:
+    """Return the archive of a release that the caller may read; without the database, of the catalog that is known."""
+    releases, published = request.services.releases, request.services.published
+    if releases is None or published is None:
+        return None
+    try:
+        return releases.artifact_with(request.caller, name, digest)
+    except (DatabaseAway, NoSuchTenant):
+        skill = _named(request.services.catalogs.of(request.caller), name)
+        artifact = published.shelf_of(request.caller.tenant).artifact_of(skill) or ""
+        is_meant = len(digest) == 16 and artifact.startswith(f"sha256:{digest}")
+        return releases.archive(artifact) if is_meant else None
+
+
+def _distinct(names: Iterable[str]) -> Iterator[str]:
+    """Yield names that can be installed side by side: with one that cannot, clients would refuse the whole index."""
+    seen = set()
+    for name in names:
+        if is_installable_name(name) and (folded := folded_path(name)) not in seen:
+            seen.add(folded)
+            yield name
 
 
 def _index_routes() -> Iterator[TeamRoute]:
-    index = SiteIndex()
+    index = ServedIndex()
 
     def show_index(request: TeamRequest) -> TeamAnswer:
-        releases = request.services.releases
-        rev, served = releases.served(request.caller, at_least=at_least(request)) if releases else (0, [])
-        found = {one.name: _release_entry(one) for one in served}
-        own = index.artifacts(request.caller, request.services.catalogs.of(request.caller))
-        found = {**{name: one.entry for name, one in own.items()}, **found}
-        return with_rev(_index_page(found, request.query), rev, request.caller.tenant)
+        try:
+            return _index_page(index, request)
+        except (DatabaseAway, NoSuchTenant):
+            assert request.services.published is not None, "only releases need the database"
+            known = KnownIndex(index, request.services.published.shelf_of(request.caller.tenant))
+            return _stale(_index_page(known, request))
 
     def show_artifact(request: TeamRequest) -> TeamAnswer:
         name, digest = request.parts["name"], request.parts["digest"]
-        releases = request.services.releases
-        if releases is not None and (data := releases.artifact_with(request.caller, name, digest)) is not None:
+        if (data := _released(request, name, digest)) is not None:
             return TeamAnswer(data, media_type="application/zip")
         skill = _named(request.services.catalogs.of(request.caller), name)
         if skill.source == PUBLISHED:
@@ -372,6 +482,7 @@ def skill_routes() -> list[TeamRoute]:
                 Parameter("limit", "the number of results", kind="integer"),
             ),
             gives=TeamSearchForm,
+            is_search=True,
         ),
         *_index_routes(),
     ]

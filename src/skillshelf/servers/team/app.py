@@ -16,10 +16,12 @@ from skillshelf.core.http_client import is_loopback_name
 from skillshelf.core.limits import TEAM_THREADS
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import SkillError, kind_of
-from skillshelf.servers.mcp.http import PATH, App, Message, Receive, Scope, Send, header_in
+from skillshelf.servers.mcp.http import PATH, SENDER, App, Message, Receive, Scope, Send, header_in
 from skillshelf.servers.mcp.request_line import RequestRefused
+from skillshelf.servers.team.catalogs import key_of
 from skillshelf.servers.team.mcp_endpoint import CALLER, McpEndpoint
 from skillshelf.servers.team.probes import METADATA_PATH, cookie_in
+from skillshelf.servers.team.release_routes import demands_revision, with_rev
 from skillshelf.servers.team.routes import (
     ANY_TOKEN,
     METRICS_ACCESS,
@@ -33,12 +35,18 @@ from skillshelf.servers.team.routes import (
 )
 from skillshelf.servers.team.services import TeamServices
 from skillshelf.servers.team.values import (
+    DEFAULT_TENANT,
     FILES_AWAY,
     METRICS_READ,
+    NO_SPACE,
     BlobsAway,
+    BlobsFull,
     Caller,
     DatabaseAway,
+    DatabaseFull,
+    IssuerAway,
     NotAuthenticated,
+    TooNew,
     status_of,
 )
 from skillshelf.servers.web.pages import HEADERS, PageAnswer, login_page, message_page
@@ -80,6 +88,7 @@ class TeamApp:
         if route is not None and route.access == METRICS_ACCESS and _is_from_here(scope):
             return route.body_bytes
         scope[CALLER] = caller = await self._caller(scope, route)
+        scope[SENDER] = caller.tenant, caller.subject
         if route is None:
             if others:
                 raise RequestRefused(405, "this address does not take this method", {"allow": ", ".join(others)})
@@ -100,6 +109,8 @@ class TeamApp:
             return await anyio.to_thread.run_sync(people.authenticate, token, limiter=limiter)
         except NotAuthenticated as error:
             raise self._refused(scope, route, str(error), is_wrong=True) from None
+        except IssuerAway as error:
+            raise RequestRefused(503, str(error)) from None
         except DatabaseAway:
             raise RequestRefused(503, "the database does not answer, and this token is not known") from None
 
@@ -112,13 +123,17 @@ class TeamApp:
 
     def _require_scope(self, scope: Scope, route: TeamRoute, caller: Caller) -> None:
         needed = (METRICS_READ,) if route.access == METRICS_ACCESS else route.scopes
-        if route.access == ANY_TOKEN or any(caller.may(one) for one in needed):
+        is_foreign = route.access == METRICS_ACCESS and caller.tenant != DEFAULT_TENANT
+        if route.access == ANY_TOKEN or (any(caller.may(one) for one in needed) and not is_foreign):
             return
         challenge = (
             f'Bearer error="insufficient_scope", scope="{needed[0]}", '
             f'resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
         )
         reason = f"the token has no scope {' or '.join(needed)}"
+        if is_foreign:
+            # They count what all tenants do, and no answer tells a tenant about another one.
+            reason = f"the metrics are those of the whole server; they need a token of the tenant {DEFAULT_TENANT}"
         text = f"Your token has no scope {' or '.join(needed)}. An operator of this server can give you one that has."
         page = message_page("You may not see this page", text, status=403, back=True)
         raise _refusal(scope, route, page, reason, {"www-authenticate": challenge})
@@ -135,9 +150,9 @@ class TeamApp:
         if app is not None:
             try:
                 await app(scope, receive, send)
-            except DatabaseAway:
+            except DatabaseAway as error:
                 # The skills of the caller could not be opened, before anything was sent.
-                await _send(send, _away(), with_body=scope["method"] != "HEAD")
+                await _send(send, _away(error), with_body=scope["method"] != "HEAD")
         elif route is not None:
             answer = await self._answer(route, scope, receive)
             await _send(send, answer, with_body=scope["method"] != "HEAD")
@@ -164,19 +179,31 @@ class TeamApp:
             scope.get(CALLER),
             base_of(scope),
         )
-        return await anyio.to_thread.run_sync(_answered, route.run, request, limiter=self._limiter)
+        # Abandoned at the limit on time, and when the server stops: the client gets its answer then, and the thread
+        # ends what it does. A publish or a batch of lines that is sent again changes nothing.
+        limiter = self._mcp.search_turn if route.is_search and self._is_brief(request) else self._limiter
+        return await anyio.to_thread.run_sync(_answered, route.run, request, limiter=limiter, abandon_on_cancel=True)
+
+    def _is_brief(self, request: TeamRequest) -> bool:
+        """Return whether a search only computes: nobody waits behind one that asks the database or another server."""
+        skills = self._services.catalogs.opened(key_of(request.caller))
+        return skills is not None and skills.shelf.is_search_brief and not demands_revision(request)
 
 
 def _answered(run: Callable[[TeamRequest], TeamAnswer], request: TeamRequest) -> TeamAnswer:
     """Return the answer of a route, or the error that it raises."""
     try:
         return run(request)
-    except DatabaseAway:
-        return _away()
+    except DatabaseAway as error:
+        return _away(error)
     except BlobsAway as error:
-        if str(error) != FILES_AWAY:
+        told = NO_SPACE if isinstance(error, BlobsFull) else FILES_AWAY
+        if str(error) != told:
             note(f"{request.method} {cut(fold(request.path), 200)}: {cut(fold(str(error)), 200)}")
-        return _error(503, "unavailable", FILES_AWAY)
+        return _error(503, "unavailable", told)
+    except TooNew as error:
+        # A client that has seen a newer one can then say how old this server is.
+        return with_rev(_error(503, kind_of(error).code, str(error)), error.known, request.caller.tenant)
     except SkillError as error:
         return _error(status_of(error), kind_of(error).code, str(error))
     except Exception as error:  # the outermost frame: a mistake of ours must not end the connection
@@ -184,8 +211,9 @@ def _answered(run: Callable[[TeamRequest], TeamAnswer], request: TeamRequest) ->
         return _error(500, "failed", "an error of the server")
 
 
-def _away() -> TeamAnswer:
-    return _error(503, "unavailable", "the database does not answer")
+def _away(error: DatabaseAway) -> TeamAnswer:
+    told = NO_SPACE if isinstance(error, DatabaseFull) else "the database does not answer"
+    return _error(503, "unavailable", told)
 
 
 def _error(status: int, code: str, message: str) -> TeamAnswer:

@@ -4,19 +4,21 @@ Bytes are compared with their digest whenever they are read. Writing costs the s
 nobody can tell by the time what others have.
 """
 
+import errno
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
-from skillshelf.core.disk_writes import make_own_folder, remove, replace_file
+from skillshelf.core.disk_writes import free_bytes, make_own_folder, remove, replace_file
 from skillshelf.core.environment import Environment
 from skillshelf.core.http_client import HttpRequest, is_loopback_name, require_found
-from skillshelf.core.limits import BLOB_BYTES, BLOB_SECONDS, OCI_MANIFEST_BYTES
+from skillshelf.core.limits import BLOB_BYTES, BLOB_SECONDS, DISK_LEAST_BYTES, OCI_MANIFEST_BYTES
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import ConfigurationError, SkillError
-from skillshelf.servers.team.values import BlobsAway
+from skillshelf.servers.team.values import NO_SPACE, BlobsAway, BlobsFull
 
 if TYPE_CHECKING:
     from skillshelf.install.oci import RegistryClient
@@ -24,11 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["BlobStore", "FolderBlobs", "RegistryBlobs", "S3Blobs", "digest_of", "open_blobs"]
 
 _REASON_CHARS = 200
+_PAGE = 4096
 
 
 def digest_of(data: bytes) -> str:
     """Return the digest that bytes are stored under."""
     return f"sha256:{sha256(data).hexdigest()}"
+
+
+_NOTHING = digest_of(b"")
 
 
 class BlobStore(Protocol):
@@ -45,6 +51,9 @@ class BlobStore(Protocol):
 
     def remove(self, digest: str) -> None:
         """Remove bytes that nobody needs any more, if the store can do that."""
+
+    def check(self) -> None:
+        """Raise `BlobsAway` if the store cannot be used: a folder not be written, another store not be asked."""
 
 
 def open_blobs(url: str, environment: Environment) -> BlobStore:
@@ -121,11 +130,26 @@ class FolderBlobs:
         """Remove the file."""
         remove(self._path(_hex(digest)))
 
+    def check(self) -> None:
+        """Write a small file where all of them are, and remove it."""
+        try:
+            make_own_folder(self.folder)
+            path = f"{self.folder}/.check-{os.getpid()}-{threading.get_ident()}"
+            try:
+                replace_file(path, bytes(_PAGE), durable=False)
+            finally:
+                remove(path)
+            if free_bytes(self.folder) < DISK_LEAST_BYTES:
+                raise BlobsFull(NO_SPACE)
+        except OSError as error:
+            raise self._away(error) from None
+
     def _path(self, value: str) -> str:
         return f"{self.folder}/{value[:2]}/{value[2:]}"
 
     def _away(self, error: OSError) -> BlobsAway:
-        return BlobsAway(f"the blobs in {self.folder} cannot be used: {error.strerror or error}")
+        kind = BlobsFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else BlobsAway
+        return kind(f"the blobs in {self.folder} cannot be used: {error.strerror or error}")
 
 
 class S3Blobs:
@@ -210,6 +234,10 @@ class S3Blobs:
         except (BaseError, OSError) as error:
             raise self._away(error) from None
 
+    def check(self) -> None:
+        """Ask for an object that need not be there."""
+        self.has(_NOTHING)
+
     def _away(self, error: BaseException) -> BlobsAway:
         return BlobsAway(f"{self._where} cannot be used: {_reason(error)}")
 
@@ -270,6 +298,11 @@ class RegistryBlobs:
     def remove(self, digest: str) -> None:
         """Delete a blob; many registries do not allow that, and keep it."""
         self._status("DELETE", digest)
+
+    def check(self) -> None:
+        """Ask for a blob that need not be there."""
+        if (status := self._status("HEAD", _NOTHING)) not in (200, 404):
+            raise BlobsAway(f"{self._where} cannot be used: it answers {status}")
 
     def _status(self, method: str, digest: str) -> int:
         client = self._client()

@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.limits import TEAM_CATALOGS
 from skillshelf.core.records import NamedTuple
@@ -13,6 +13,9 @@ from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.servers.team.own_journals import ROTATION
 from skillshelf.servers.team.values import DEFAULT_TENANT, Caller
 from skillshelf.shelf import Shelf
+
+if TYPE_CHECKING:
+    from skillshelf.search.query import Finder, Scorer
 
 __all__ = ["OWN_CATALOG", "CatalogKey", "PartOfShelf", "ShelfOf", "TeamCatalogs", "key_of", "local_shelves"]
 
@@ -40,18 +43,25 @@ def key_of(caller: Caller) -> CatalogKey:
 
 
 class PartOfShelf(Shelf):
-    """The skills of another shelf whose names match. Searches use the index of the whole, and leave out the others.
+    """The skills of another shelf whose names match. Searches use the index of the whole, and count in the part alone.
 
     Everything that names a skill outside the part is left out too: findings, shadowed and filtered files.
     """
 
     def __init__(self, whole: Shelf, keep: Callable[[CatalogSkill], bool]) -> None:
         super().__init__(
-            whole.environment, whole.profile, whole.settings, whole.trust, use_cache=False, remote=whole.remote
+            whole.environment,
+            whole.profile,
+            whole.settings,
+            whole.trust,
+            use_cache=False,
+            scorer=whole.scorer,
+            remote=whole.remote,
         )
         self._whole = whole
         self._keep = keep
         self._seen: tuple[Catalog, Catalog] | None = None
+        self._searched: tuple[Finder, Finder] | None = None
 
     @property
     def catalog(self) -> Catalog:
@@ -83,13 +93,19 @@ class PartOfShelf(Shelf):
         self.settings = self._whole.settings
         return changed
 
-    def search(self, query: str, *, keep: Callable[[CatalogSkill], bool] | None = None, **options: Any) -> Any:
-        """Return the skills of the part that match a query."""
+    def _current_finder(self) -> "Finder":
+        """Return a finder of the part, for the catalog and the index that the whole has now."""
+        with self._whole._lock:
+            whole = self._whole._current_finder()
+            whole.prepare()
+        searched = self._searched
+        if searched is None or searched[0] is not whole:
+            searched = self._searched = whole, whole.part(self._keep)
+        return searched[1]
 
-        def wanted(skill: CatalogSkill) -> bool:
-            return self._keep(skill) and (keep is None or keep(skill))
-
-        return self._whole.search(query, keep=wanted, **options)
+    def _configured_scorer(self) -> "Scorer | None":
+        """Return the scorer of the whole, which keeps what it knows of texts."""
+        return self._whole._configured_scorer()
 
     def make_ready(self, skill: CatalogSkill) -> None:
         """Bring the files of a skill to this disk, as the whole does."""
@@ -103,6 +119,11 @@ class PartOfShelf(Shelf):
     def is_search_ready(self) -> bool:
         """True if the index of the whole is open."""
         return self._whole.is_search_ready
+
+    @property
+    def is_search_brief(self) -> bool:
+        """True if a search of the whole only computes."""
+        return self._whole.is_search_brief
 
 
 def local_shelves(local: Shelf) -> ShelfOf:

@@ -1,5 +1,6 @@
 """Run the `serve` command: open the database, listen, read the skills behind the first answers, stop at a signal."""
 
+import ctypes
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, open_database
 from skillshelf.servers.team.journal_removal import DailyRetention, kept_days
 from skillshelf.servers.team.tokens import list_tokens
-from skillshelf.servers.team.values import DEFAULT_TENANT
+from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, BlobsFull
 from skillshelf.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ _EXTRA = ("mcp", "anyio", "uvicorn", "starlette", "watchfiles", "jwt", "cryptogr
 
 DATABASE_VARIABLE = "SKILLSHELF_DATABASE"
 """The variable with the address of the database, so that a password is not in the list of processes."""
+
+# The name of the option in malloc.h.
+_MMAP_THRESHOLD = -3
+_LARGE_BLOCK = 1024 * 1024
 
 _INSTALL = "serve needs the extra server: run pip install 'skillshelf[server]'"
 
@@ -84,13 +89,14 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     address = ServerAccess(host, port, None, names)
     issuer = _issuer(values)
     retention = _retention(values, database)
+    blobs, folder = _blobs(values, shelf.environment)
     bound = bind(address)
     import anyio
 
     from skillshelf.servers.team.published_catalog import PublishedCatalogs
     from skillshelf.servers.team.server import TeamServer
 
-    blobs, folder = _blobs(values, shelf.environment)
+    _give_memory_back()
     with library_notices():
         published = PublishedCatalogs(shelf, database, blobs, folder)
         server = TeamServer(shelf, database, issuer, values, published=published)
@@ -100,20 +106,47 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
             retention.start()
         try:
             anyio.run(server.run, address, bound, log)
+        except ExceptionGroup as group:
+            raise _first_of(group) from None
         finally:
             if retention is not None:
                 retention.close()
             server.close()
 
 
+def _give_memory_back() -> None:
+    """Let the allocator of glibc give each large block back to the system when it is freed; others do nothing here.
+
+    By default it does so for ever larger blocks only, so archives that were sent once stay in memory.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE_BLOCK)
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """Return the first error of a group of tasks, which says what failed; the group itself says only that one did."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 def _blobs(values: Mapping[str, Any], environment: Environment) -> "tuple[BlobStore, str]":
     """Return the blob store, and the folder of this machine for trees and snapshots, which can be made again."""
-    from skillshelf.servers.team.blobs import open_blobs
+    from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
 
     folder = user_data_folder(environment)
     if folder is None:
         raise ConfigurationError("there is no home folder for the skills of the server (name one with --home)")
-    return open_blobs(values["blobs"] or f"{folder}/team/blobs", environment), f"{folder}/team"
+    blobs = open_blobs(values["blobs"] or f"{folder}/team/blobs", environment)
+    if isinstance(blobs, FolderBlobs):
+        # Another store may be slow or away for a while, and is asked behind the first answers.
+        try:
+            blobs.check()
+        except BlobsFull:
+            pass
+        except BlobsAway as error:
+            raise ConfigurationError(f"{error} (name another folder with --blobs)") from None
+    return blobs, f"{folder}/team"
 
 
 def _retention(values: Mapping[str, Any], database: Database) -> DailyRetention | None:

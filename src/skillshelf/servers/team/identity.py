@@ -46,6 +46,7 @@ from skillshelf.servers.team.values import (
     SCOPES,
     Caller,
     DatabaseAway,
+    IssuerAway,
     NoSuchTenant,
     NotAuthenticated,
     checked_slug,
@@ -110,16 +111,16 @@ class Authenticator:
     def authenticate(self, token: str) -> Caller:
         """Return the caller of a token or of the cookie of a login.
 
-        Raise `NotAuthenticated`, or `DatabaseAway` if the database or the issuer must be asked and does not answer.
+        Raise `NotAuthenticated`, or `DatabaseAway` or `IssuerAway` if one of them must be asked and does not answer.
         """
         if (caller := self.known(token)) is not None:
             return caller
         key = token_digest(token)
         try:
             found = self._look_up(token)
-        except DatabaseAway:
+        except (DatabaseAway, IssuerAway):
             old = self._known.get(key)
-            if old is not None and self._is_fresh(old, KNOWN_AWAY_SECONDS):
+            if old is not None and self._is_fresh(old, KNOWN_AWAY_SECONDS) and not self._is_withdrawn(token):
                 return old.caller
             raise
         if found is None:
@@ -153,6 +154,10 @@ class Authenticator:
             self._known.move_to_end(key)
             while len(self._known) > CALLERS_KEPT:
                 self._known.popitem(last=False)
+
+    def _is_withdrawn(self, token: str) -> bool:
+        """Return True for a token whose key was not among those that the issuer had when it last answered."""
+        return self._keys is not None and self.asks_issuer(token) and self._keys.lack_key_of(token)
 
     def asks_issuer(self, token: str) -> bool:
         """Return True for a token that only the issuer can vouch for, who may be slow."""
@@ -261,19 +266,20 @@ class IssuerKeys:
     def claims(self, token: str) -> SignedClaims | None:
         """Return the claims of a token that the issuer signed for this audience; None if it is not valid.
 
-        Raise `DatabaseAway` if the issuer must be asked and does not answer.
+        Raise `IssuerAway` if the issuer must be asked and does not answer.
         """
-        try:
-            header = jwt.get_unverified_header(token)
-        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+        name = _key_name(token)
+        if name is None:
             return None
-        # Without a name, each key of the algorithm may have signed it.
-        name, algorithm = header.get("kid", _ANY_KEY), header.get("alg")
-        if not isinstance(name, str) or algorithm not in ALGORITHMS:
-            return None
-        keys, fetched = self._keys_of((name, algorithm))
-        found = (self._decoded(token, key, algorithm) for key in keys)
+        keys, fetched = self._keys_of(name)
+        found = (self._decoded(token, key, name[1]) for key in keys)
         return next((SignedClaims(claims, fetched) for claims in found if claims is not None), None)
+
+    def lack_key_of(self, token: str) -> bool:
+        """Return True if the issuer has answered, and its last answer has no key for a token."""
+        name = _key_name(token)
+        with self._lock:
+            return self._fetched is not None and (name is None or name not in self._keys)
 
     def _decoded(self, token: str, key: jwt.PyJWK, algorithm: str) -> Mapping[str, Any] | None:
         try:
@@ -288,16 +294,18 @@ class IssuerKeys:
             )
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
             return None
-        return claims
+        # The library takes a text of digits for a time, which RFC 7519 does not.
+        is_well_formed = all(type(claims.get(name, 0)) in (int, float) for name in ("exp", "nbf", "iat"))
+        return claims if is_well_formed else None
 
     def _keys_of(self, name: _KeyName) -> tuple[Sequence[jwt.PyJWK], float]:
-        """Return the keys of a name, and when they were fetched; raise `DatabaseAway` if nobody can know them now."""
+        """Return the keys of a name, and when they were fetched; raise `IssuerAway` if nobody can know them now."""
         self._update(name)
         with self._lock:
             found, fetched = self._keys.get(name, ()), self._fetched
         age = KNOWN_AWAY_SECONDS if fetched is None else self._clock() - fetched
         if fetched is None or age >= KNOWN_AWAY_SECONDS or (not found and age >= KNOWN_SECONDS):
-            raise DatabaseAway("the issuer of tokens does not answer")
+            raise IssuerAway("the issuer of this token does not answer, and its key is not known")
         return found, fetched
 
     def _update(self, name: _KeyName) -> None:
@@ -369,6 +377,17 @@ class IssuerKeys:
         if problem is not None:
             raise problem
         return base + _USUAL_KEYS
+
+
+def _key_name(token: str) -> _KeyName | None:
+    """Return the name of the key that signed a token, and its algorithm; None if it is no token, or of another kind."""
+    try:
+        header = jwt.get_unverified_header(token)
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+        return None
+    # Without a name, each key of the algorithm may have signed it.
+    name, algorithm = header.get("kid", _ANY_KEY), header.get("alg")
+    return (name, algorithm) if isinstance(name, str) and algorithm in ALGORITHMS else None
 
 
 def _keys_in(document: Mapping[str, Any]) -> Mapping[_KeyName, Sequence[jwt.PyJWK]]:

@@ -12,7 +12,7 @@ from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES
 from skillshelf.core.records import NamedTuple
 from skillshelf.errors import LimitExceeded
 from skillshelf.journal.format import NOTHING_BEFORE, digest_of
-from skillshelf.journal.sent_lines import Break, Content, SentLine, broken_link, is_reduced, parse_sent
+from skillshelf.journal.sent_lines import Break, Content, SentLine, broken_link, is_reduced, parse_sent, stored_line
 from skillshelf.servers.team.database import Database, Transaction, now_ms
 from skillshelf.servers.team.journal_rows import StoredBatch, day_of, raise_alarm
 from skillshelf.servers.team.values import Caller, TeamError
@@ -312,5 +312,5 @@ def digest_of_stored(data: bytes) -> str:
     """Return the digest of the whole line that a stored one stands for."""
     if not is_reduced(data):
         return digest_of(data)
-    found = next(iter(parse_sent([data])))
+    found = stored_line(data)
     return found.digest if isinstance(found, SentLine) else ""

@@ -11,7 +11,17 @@ from skillshelf.journal.sent_lines import is_reduced
 from skillshelf.servers.team.database import Transaction
 from skillshelf.servers.team.journal_intake import digest_of_stored
 
-__all__ = ["UsageView", "alarms", "journal_lines", "journal_sessions", "streams", "usage"]
+__all__ = [
+    "UsageView",
+    "alarms",
+    "journal_lines",
+    "journal_sessions",
+    "sessions_by_person",
+    "streams",
+    "usage",
+    "use_by_person",
+    "use_by_skill",
+]
 
 UsageView = Literal["skill", "day", "person"]
 
@@ -45,24 +55,27 @@ def journal_sessions(
     subject: str | None = None,
     client: str | None = None,
     stream: str | None = None,
+    session: str | None = None,
     since: int | None = None,
     until: int | None = None,
     limit: int = JOURNAL_ROWS,
+    start: int = 0,
 ) -> list[dict[str, Any]]:
-    """Return sessions, the one with the latest event first; times are milliseconds."""
+    """Return sessions, the one with the latest event first, without the first `start`; times are milliseconds."""
     clause, values = _clause(
         {
             "subject = ?": subject,
             "client = ?": client,
             "stream = ?": stream,
+            "session = ?": session,
             "latest >= ?": since,
             "started < ?": until,
         }
     )
     rows = transaction.rows(
         "select stream, session, subject, client, started, latest, ended, events from journal_session "
-        f"where tenant = ?{clause} order by latest desc, stream, session limit ?",
-        (transaction.tenant, *values, min(max(limit, 1), JOURNAL_ROWS)),
+        f"where tenant = ?{clause} order by latest desc, stream, session limit ? offset ?",
+        (transaction.tenant, *values, min(max(limit, 1), JOURNAL_ROWS), start),
     )
     return [dict(zip(_SESSION, row, strict=True)) for row in rows]
 
@@ -134,6 +147,39 @@ def usage(
     members = (*keys, *_COUNTS, *(("machines",) if machines else ()), "first_day", "last_day")
     found = (dict(zip(members, row, strict=True)) for row in rows)
     return [row for row in found if names is None or row["skill"] in names][:most]
+
+
+def use_by_skill(transaction: Transaction, skill: str | None = None) -> list[tuple[str, int, int]]:
+    """Return every skill that was used or denied, or one, with its loads and denials in all days, most used first."""
+    clause, values = _clause({"skill = ?": skill})
+    rows = transaction.rows(
+        "select skill, cast(sum(loads) as bigint), cast(sum(denials) as bigint) from usage_day "
+        f"where tenant = ?{clause} group by skill order by 2 desc, 1",
+        (transaction.tenant, *values),
+    )
+    return [(skill, int(loads), int(denials)) for skill, loads, denials in rows]
+
+
+def use_by_person(transaction: Transaction, since: int) -> list[tuple[str, int, int, int]]:
+    """Return every person with the loads, the skills and the denials from a day on, the busiest first."""
+    # Skills are grouped first: to count distinct ones, PostgreSQL sorts all rows.
+    rows = transaction.rows(
+        "select subject, cast(sum(loads) as bigint), count(*), cast(sum(denials) as bigint) from ("
+        "select subject, skill, sum(loads) as loads, sum(denials) as denials from usage_person "
+        "where tenant = ? and day >= ? group by subject, skill) as used group by subject order by 2 desc, 1",
+        (transaction.tenant, since),
+    )
+    return [(subject, int(loads), int(skills), int(denials)) for subject, loads, skills, denials in rows]
+
+
+def sessions_by_person(transaction: Transaction, since: int = 0) -> dict[str, tuple[int, int]]:
+    """Return the number of sessions of each person with lines from a day on, and of the events in them."""
+    rows = transaction.rows(
+        "select subject, count(*), cast(sum(events) as bigint) from journal_session where tenant = ? and day >= ? "
+        "group by subject",
+        (transaction.tenant, since),
+    )
+    return {subject: (int(sessions), int(events)) for subject, sessions, events in rows}
 
 
 def _keys(by: UsageView) -> Sequence[str]:

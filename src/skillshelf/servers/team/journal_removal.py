@@ -13,11 +13,11 @@ from skillshelf.core.limits import JOURNAL_BATCH_LINES, RETENTION_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
-from skillshelf.journal.sent_lines import SentLine, sent_line
+from skillshelf.journal.sent_lines import SentLine, stored_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, Transaction, now_ms
 from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES
 from skillshelf.servers.team.journal_rows import day_of
-from skillshelf.servers.team.values import DEFAULT_TENANT, TeamError
+from skillshelf.servers.team.values import DEFAULT_TENANT, TeamError, checked_subject
 
 __all__ = ["DailyRetention", "Forgotten", "Removed", "apply_retention", "forget", "kept_days", "remove_days"]
 
@@ -60,16 +60,14 @@ def apply_retention(database: Database, days: int, *, tenant: str | None = None,
 
 
 def remove_days(database: Database, tenant: str, days: int, *, now: int | None = None) -> int:
-    """Remove the lines of a tenant that came before some days, and its sessions without a later event.
+    """Remove the lines of a tenant that came before some days, and its sessions without a line that came later.
 
     Return the number of lines. The counts of use stay.
     """
-    before, at = first_kept(days, now), now_ms() if now is None else now
+    before = first_kept(days, now)
     with database.transaction(tenant) as transaction:
         transaction.execute("delete from tombstone where tenant = ? and day < ?", (tenant, before))
-        transaction.execute(
-            "delete from journal_session where tenant = ? and latest < ?", (tenant, at - (days + 1) * _DAY_MS)
-        )
+        transaction.execute("delete from journal_session where tenant = ? and day < ?", (tenant, before))
         return transaction.execute("delete from event where tenant = ? and day < ?", (tenant, before))
 
 
@@ -128,17 +126,20 @@ class DailyRetention:
 
 
 class Forgotten(NamedTuple):
-    """What was removed with a person: streams and lines."""
+    """What was removed with a person: streams, lines, and in how many sessions and counts the name was."""
 
     streams: int
     lines: int
+    records: int
 
 
 def forget(database: Database, tenant: str, subject: str, *, now: int | None = None) -> Forgotten:
     """Remove what the journals of a tenant know about a person; it can be run again after it was stopped.
 
-    Lines become rows with `seq`, `sum` and digest. The counts of use stay, without the name.
+    Lines become rows with `seq`, `sum` and digest. The counts of use stay, without the name. Raise
+    `ConfigurationError` for what is no name: the counts of all who were forgotten have an empty one.
     """
+    checked_subject(subject.strip() and subject)
     at = now_ms() if now is None else now
     with database.transaction(tenant) as transaction:
         own = transaction.rows(
@@ -161,8 +162,8 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
     for stream, session in served:
         lines += _bury_all(database, tenant, stream, session, at)
     with database.transaction(tenant) as transaction:
-        _remove_name(transaction, tenant, subject)
-    return Forgotten(len({*own, *started}), lines)
+        records = _remove_name(transaction, tenant, subject)
+    return Forgotten(len({*own, *started}), lines, records)
 
 
 def _bury_all(database: Database, tenant: str, stream: str, session: str | None, at: int) -> int:
@@ -185,7 +186,7 @@ def _bury(transaction: Transaction, stream: str, session: str | None, at: int) -
     )
     buried = []
     for seq, day, data in rows:
-        line = sent_line(bytes(data))
+        line = stored_line(bytes(data))
         total, digest = (line.sum, line.digest) if isinstance(line, SentLine) else ("", "")
         buried.append((tenant, stream, seq, day, total, digest, at))
     transaction.execute_many(
@@ -193,16 +194,18 @@ def _bury(transaction: Transaction, stream: str, session: str | None, at: int) -
         "on conflict do nothing",
         buried,
     )
-    transaction.execute_many(
-        "delete from event where tenant = ? and stream = ? and seq = ? and day = ?",
-        [(tenant, stream, seq, day) for seq, day, _ in rows],
-    )
+    if rows:
+        # At once: a statement for each line looks for it in the partition of every day.
+        transaction.execute(
+            f"delete from event where tenant = ? and stream = ? and seq <= ?{clause}",
+            (tenant, stream, rows[-1][0], *more),
+        )
     return len(rows)
 
 
-def _remove_name(transaction: Transaction, tenant: str, subject: str) -> None:
-    """Remove the name of a person from sessions, streams and counts."""
-    transaction.execute("delete from journal_session where tenant = ? and subject = ?", (tenant, subject))
+def _remove_name(transaction: Transaction, tenant: str, subject: str) -> int:
+    """Remove the name of a person from sessions, streams and counts; return in how many sessions and counts it was."""
+    sessions = transaction.execute("delete from journal_session where tenant = ? and subject = ?", (tenant, subject))
     transaction.execute(
         "update stream set subject = '' where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
     )
@@ -215,4 +218,5 @@ def _remove_name(transaction: Transaction, tenant: str, subject: str) -> None:
         "runs = usage_person.runs + excluded.runs, denials = usage_person.denials + excluded.denials",
         (tenant, subject),
     )
-    transaction.execute("delete from usage_person where tenant = ? and subject = ?", (tenant, subject))
+    counts = transaction.execute("delete from usage_person where tenant = ? and subject = ?", (tenant, subject))
+    return sessions + counts

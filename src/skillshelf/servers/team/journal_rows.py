@@ -52,12 +52,12 @@ class StoredBatch:
         rows = [(line.seq, *_columns(line.record), line.data) for line in self._new]
         if transaction.engine == "postgresql":
             # One statement for all: a statement for each line takes most of the time there.
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            transaction.execute(_EVENTS_AT_ONCE, (transaction.tenant, self._stream, day, *columns))
+            transaction.execute(_EVENTS_AT_ONCE, (transaction.tenant, self._stream, day, *_columns_of(rows)))
         else:
             own = (transaction.tenant, self._stream, day)
             transaction.execute_many(_EVENTS, ((*own, *row) for row in rows))
         sessions = self._sessions()
+        self._raise_subject_alarms()
         self._store_sessions(sessions)
         self._store_use(sessions)
 
@@ -73,18 +73,27 @@ class StoredBatch:
             found[name] = part.with_line(record)
         return found
 
+    def _raise_subject_alarms(self) -> None:
+        """Raise an alarm for each session with a line that names another subject than the token, whatever its type."""
+        alarmed = set()
+        for line in self._new if self._subject is not None else ():
+            name = stored_text(line.record["session"])
+            if line.record.get("subject") in (None, "", self._subject) or name in alarmed:
+                continue
+            alarmed.add(name)
+            detail = f"session {name[:32]} names another subject than the token, in seq {line.seq}"
+            place = digest_of(name.encode())[:16]
+            raise_alarm(self._transaction, self._stream, "subject", place, detail, self._at)
+
     def _store_sessions(self, sessions: dict[str, "_SessionPart"]) -> None:
         known = self._known_subjects(sessions) if self._subject is None else {}
         for name, part in sorted(sessions.items()):
             subject = part.subject if self._subject is None else self._subject
-            if self._subject is not None and part.subject not in (None, self._subject):
-                detail = f"session {name[:32]} names another subject than the token"
-                raise_alarm(self._transaction, self._stream, "subject", part.first_seq, detail, self._at)
             self._transaction.execute(
                 _SESSION,
                 (
                     *(self._transaction.tenant, self._stream, name, subject, part.client),
-                    *(part.started, part.latest, part.ended, part.events),
+                    *(part.started, part.latest, part.ended, part.events, day_of(self._at)),
                 ),
             )
             sessions[name] = part._replace(subject=subject or known.get(name))
@@ -119,12 +128,46 @@ class StoredBatch:
             subject = (part.subject if part else None) or ""
             skills.setdefault((day, skill, tree), Counter())[kind] += 1
             people.setdefault((day, subject, skill), Counter())[kind] += 1
+        by_skill, by_person = _in_order(skills), _in_order(people)
+        if self._transaction.engine == "postgresql":
+            self._add_at_once(by_skill, by_person)
+        else:
+            self._add_each(by_skill, by_person)
+
+    def _add_each(self, by_skill: "_Uses", by_person: "_Uses") -> None:
         tenant = self._transaction.tenant
-        for key, counts in sorted(skills.items(), key=lambda item: item[0]):
+        for key, counts in by_skill:
             added = self._transaction.execute(_USE_MACHINE, (tenant, *key, self._machine or self._stream))
             self._transaction.execute(_USE_DAY, (tenant, *key, *(counts[name] for name in _COUNTS), max(added, 0)))
-        for key, counts in sorted(people.items(), key=lambda item: item[0]):
+        for key, counts in by_person:
             self._transaction.execute(_USE_PERSON, (tenant, *key, *(counts[name] for name in _COUNTS)))
+
+    def _add_at_once(self, by_skill: "_Uses", by_person: "_Uses") -> None:
+        """Add all counts with three statements: a statement for each skill takes longer than the lines.
+
+        Other batches wait for the rows of skills that they use too, so this also keeps them waiting for less time.
+        """
+        if not by_skill:
+            return
+        tenant, keys = self._transaction.tenant, _columns_of([key for key, _ in by_skill])
+        added = self._transaction.rows(_MACHINES_AT_ONCE, (tenant, self._machine or self._stream, *keys))
+        new = {tuple(row) for row in added}
+        counts = [(*(found[name] for name in _COUNTS), int(key in new)) for key, found in by_skill]
+        self._transaction.execute(_DAYS_AT_ONCE, (tenant, *keys, *_columns_of(counts)))
+        rows = [(*key, *(found[name] for name in _COUNTS)) for key, found in by_person]
+        self._transaction.execute(_PEOPLE_AT_ONCE, (tenant, *_columns_of(rows)))
+
+
+_Uses = Sequence[tuple[tuple[int, str, str], Counter[str]]]
+"""How often a skill was used: by day, skill and tree, or by day, person and skill."""
+
+
+def _in_order(uses: Mapping[tuple[int, str, str], Counter[str]]) -> _Uses:
+    return sorted(uses.items(), key=lambda item: item[0])
+
+
+def _columns_of(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 _EVENT = "insert into event (tenant, stream, day, seq, ts, type, session, skill, tree, line) "
@@ -135,8 +178,9 @@ _EVENTS_AT_ONCE = (
     "as new (seq, ts, type, session, skill, tree, line)"
 )
 
-_SESSION = """insert into journal_session (tenant, stream, session, subject, client, started, latest, ended, events)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+_SESSION = """insert into journal_session
+        (tenant, stream, session, subject, client, started, latest, ended, events, day)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     on conflict (tenant, stream, session) do update set
         subject = coalesce(excluded.subject, journal_session.subject),
         client = coalesce(excluded.client, journal_session.client),
@@ -145,29 +189,44 @@ _SESSION = """insert into journal_session (tenant, stream, session, subject, cli
         latest = case when excluded.latest > journal_session.latest
             then excluded.latest else journal_session.latest end,
         ended = coalesce(excluded.ended, journal_session.ended),
-        events = journal_session.events + excluded.events"""
+        events = journal_session.events + excluded.events,
+        day = case when excluded.day > journal_session.day then excluded.day else journal_session.day end"""
 
-_USE_DAY = """insert into usage_day (tenant, day, skill, tree, loads, reads, runs, denials, machines)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    on conflict (tenant, day, skill, tree) do update set
+_DAY = "insert into usage_day (tenant, day, skill, tree, loads, reads, runs, denials, machines) "
+_DAY_KNOWN = """ on conflict (tenant, day, skill, tree) do update set
         loads = usage_day.loads + excluded.loads, reads = usage_day.reads + excluded.reads,
         runs = usage_day.runs + excluded.runs, denials = usage_day.denials + excluded.denials,
         machines = usage_day.machines + excluded.machines"""
+_USE_DAY = _DAY + "values (?, ?, ?, ?, ?, ?, ?, ?, ?)" + _DAY_KNOWN
+_DAYS_AT_ONCE = (
+    _DAY + "select ?::text, new.* from unnest(?::integer[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], "
+    "?::bigint[], ?::bigint[], ?::bigint[]) as new" + _DAY_KNOWN
+)
 
-_USE_MACHINE = """insert into usage_machine (tenant, day, skill, tree, machine) values (?, ?, ?, ?, ?)
-    on conflict do nothing"""
+_MACHINE = "insert into usage_machine (tenant, day, skill, tree, machine) "
+_USE_MACHINE = _MACHINE + "values (?, ?, ?, ?, ?) on conflict do nothing"
+_MACHINES_AT_ONCE = (
+    "with given (tenant, machine) as (values (?::text, ?::text)) "
+    + _MACHINE
+    + "select given.tenant, new.day, new.skill, new.tree, given.machine "
+    "from given, unnest(?::integer[], ?::text[], ?::text[]) as new (day, skill, tree) "
+    "on conflict do nothing returning day, skill, tree"
+)
 
-_USE_PERSON = """insert into usage_person (tenant, day, subject, skill, loads, reads, runs, denials)
-    values (?, ?, ?, ?, ?, ?, ?, ?)
-    on conflict (tenant, day, subject, skill) do update set
+_PERSON = "insert into usage_person (tenant, day, subject, skill, loads, reads, runs, denials) "
+_PERSON_KNOWN = """ on conflict (tenant, day, subject, skill) do update set
         loads = usage_person.loads + excluded.loads, reads = usage_person.reads + excluded.reads,
         runs = usage_person.runs + excluded.runs, denials = usage_person.denials + excluded.denials"""
+_USE_PERSON = _PERSON + "values (?, ?, ?, ?, ?, ?, ?, ?)" + _PERSON_KNOWN
+_PEOPLE_AT_ONCE = (
+    _PERSON + "select ?::text, new.* from unnest(?::integer[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], "
+    "?::bigint[], ?::bigint[]) as new" + _PERSON_KNOWN
+)
 
 
 class _SessionPart(NamedTuple):
     """What some lines say about one session."""
 
-    first_seq: int = -1
     subject: str | None = None
     client: str | None = None
     started: int = _MOST_MS
@@ -181,7 +240,7 @@ class _SessionPart(NamedTuple):
         part = self._replace(started=min(self.started, at), latest=max(self.latest, at), events=self.events + 1)
         if record["type"] == "session_started":
             subject, client = _text(record.get("subject")), _text(record.get("client"))
-            part = part._replace(first_seq=record["seq"], subject=subject, client=client)
+            part = part._replace(subject=subject, client=client)
         elif record["type"] == "session_ended":
             part = part._replace(ended=at)
         return part
@@ -234,12 +293,12 @@ def day_of(ts_ms: int) -> int:
     return found.tm_year * 10_000 + found.tm_mon * 100 + found.tm_mday
 
 
-def raise_alarm(transaction: Transaction, stream: str, kind: str, seq: int, detail: str, at: int) -> None:
-    """Raise an alarm once for a place in a stream; a stream has a bounded number of them."""
+def raise_alarm(transaction: Transaction, stream: str, kind: str, place: int | str, detail: str, at: int) -> None:
+    """Raise an alarm once for a place in a stream: a `seq` or a session; a stream has a bounded number of them."""
     count = transaction.row("select count(*) from alarm where tenant = ? and stream = ?", (transaction.tenant, stream))
     if count and count[0] >= JOURNAL_ALARMS:
         return
     transaction.execute(
         "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
-        (transaction.tenant, f"{stream}:{kind}:{seq}", at, stream, kind, detail),
+        (transaction.tenant, f"{stream}:{kind}:{place}", at, stream, kind, detail),
     )

@@ -62,6 +62,7 @@ class McpEndpoint:
         self._limits = limits
         self._served: dict[CatalogKey, _Served] = {}
         self._opening = anyio.Lock()
+        self.search_turn = anyio.CapacityLimiter(1)
         self.started = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
         self._token: Any = None
@@ -134,7 +135,7 @@ class McpEndpoint:
             if served is not None and served.server.skills is skills:
                 return served
             assert self._group is not None
-            server = SkillServer(skills, show_paths=False, subject_of=_subject_of)
+            server = SkillServer(skills, show_paths=False, subject_of=_subject_of, search_turn=self.search_turn)
             server.call_ended = self._ended
             server.server.middleware.append(self._count_method)
             app = PlainCalls(server, protocol_app(server, self._limits), self._count)
@@ -163,6 +164,8 @@ class McpEndpoint:
         told: dict[CatalogKey, Any] = {}
         while True:
             await anyio.sleep(seconds)
+            # The catalogs of servers that were stopped are not kept.
+            told = {key: visible for key, visible in told.items() if key in self._served}
             for key, served in list(self._served.items()):
                 visible = await anyio.to_thread.run_sync(_visible, served.server)
                 if told.get(key, visible) is not visible:

@@ -176,7 +176,74 @@ _RETENTION = Migration(
 _CHANGES = Migration(("create index channel_rev on channel (tenant, channel, rev)",))
 """What changed after a revision is found without reading all names."""
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION, _CHANGES)
+_DAYS = Migration(
+    (),
+    only_postgres=(
+        # After the lock the table of the system is asked: what `to_regclass` has found is kept, and a partition that
+        # another server made meanwhile would be made again.
+        """create or replace function add_event_day(wanted integer) returns void
+            language plpgsql security definer set search_path = {schema}, pg_temp as $$
+            declare name text := format('event_%s', wanted);
+            begin
+                if wanted not between 19700101 and 99991231 then raise exception 'not a day: %', wanted; end if;
+                if to_regclass(format('{schema}.%s', name)) is null then
+                    perform pg_advisory_xact_lock(hashtext('skillshelf.event'));
+                    if not exists (select 1 from pg_catalog.pg_class
+                            where relname = name and relnamespace = '{schema}'::regnamespace) then
+                        execute format('create table {schema}.%s partition of {schema}.event '
+                            'for values from (%s) to (%s)', name, wanted, wanted + 1);
+                        execute format('alter table {schema}.%s enable row level security', name);
+                        execute format('alter table {schema}.%s force row level security', name);
+                    end if;
+                end if;
+            end $$""",
+    ),
+)
+"""Two servers may store the first lines of a day at once."""
+
+_DAYS_OF_SESSIONS = (
+    # Joined through a table of its own: a stream of a server has many sessions and many more lines.
+    "create table session_day as "
+    "select tenant, stream, session, max(day) as day from event group by tenant, stream, session",
+    "create unique index session_day_key on session_day (tenant, stream, session)",
+    """update journal_session set day = coalesce((select found.day from session_day as found
+        where found.tenant = journal_session.tenant and found.stream = journal_session.stream
+        and found.session = journal_session.session), 0)""",
+    "drop table session_day",
+)
+"""Give each session the day on which its latest line came; one whose lines are gone is removed next."""
+
+_SESSION_DAY = Migration(
+    (),
+    only_sqlite=("alter table journal_session add column day integer not null default 0", *_DAYS_OF_SESSIONS),
+    only_postgres=(
+        # Servers of the version before go on until they are restarted, and do not write the column.
+        """alter table journal_session add column day integer not null
+            default to_char(now() at time zone 'UTC', 'YYYYMMDD')::integer""",
+        # The owner sees the rows of all tenants here; the policies that follow the steps end it.
+        "alter table event no force row level security",
+        "alter table journal_session no force row level security",
+        *_DAYS_OF_SESSIONS,
+        """create or replace function drop_event_days(before integer) returns integer
+            language plpgsql security definer set search_path = {schema}, pg_temp as $$
+            declare found integer; dropped integer := 0;
+            begin
+                perform pg_advisory_xact_lock(hashtext('skillshelf.event'));
+                for found in select d from event_days() as d where d < before loop
+                    execute format('drop table {schema}.event_%s', found);
+                    dropped := dropped + 1;
+                end loop;
+                perform set_config('skillshelf.retention', 'on', true);
+                delete from tombstone where day < before;
+                delete from journal_session where day < before;
+                perform set_config('skillshelf.retention', '', true);
+                return dropped;
+            end $$""",
+    ),
+)
+"""Retention of sessions counts from the day on which their latest line came, not by the clock of a machine."""
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION, _CHANGES, _DAYS, _SESSION_DAY)
 """The steps, oldest first; a database has the version of the last one that it went through."""
 
 VERSION: Final = len(MIGRATIONS)

@@ -1,26 +1,34 @@
 """Record what a team server does for its callers: a journal for each tenant, whose lines go to the common store.
 
 A process writes into a folder of its own, so events survive a database that is away and a process that is killed: the
-next server that starts on this machine stores what is left.
+next server that starts on this machine stores what is left. Lines that are stored do not stay in that folder, since
+what is removed from the database must not be left there.
 """
 
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, islice
 
 from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import lock, make_own_folder, open_to_append, remove, remove_folder
-from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES, JOURNAL_STORE_SECONDS
+from skillshelf.core.limits import (
+    JOURNAL_BATCH_BYTES,
+    JOURNAL_BATCH_LINES,
+    JOURNAL_PART_BYTES,
+    JOURNAL_STORE_SECONDS,
+    JOURNAL_STORED_SECONDS,
+)
 from skillshelf.core.records import NamedTuple
 from skillshelf.errors import SkillError
-from skillshelf.journal.file import JournalPlace, exact_lines, lines_after
-from skillshelf.journal.parts import base_of, parts_of
+from skillshelf.journal.file import Journal, JournalPlace, exact_lines, lines_after
+from skillshelf.journal.parts import CONTINUED, base_of, parts_of
 from skillshelf.journal.push import stream_of
-from skillshelf.journal.sent_lines import sent_line
+from skillshelf.journal.sent_lines import reduced_line, sent_line
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.journal_intake import SERVER, head_of, take
 from skillshelf.servers.team.values import Caller, DatabaseAway, NoSuchTenant, checked_slug
@@ -42,9 +50,19 @@ class _Stored(NamedTuple):
 
 
 class OwnJournals:
-    """The journals of one server process, in a folder that it holds by a lock."""
+    """The journals of one server process, in a folder that it holds by a lock.
 
-    def __init__(self, database: Database, folder: str) -> None:
+    `seconds` is the time after which stored lines are removed from it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        folder: str,
+        *,
+        seconds: float = JOURNAL_STORED_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
         self._above = folder
         self._folder = f"{folder}/{secrets.token_hex(8)}"
@@ -52,6 +70,9 @@ class OwnJournals:
         make_own_folder(self._folder)
         self._held = open_to_append(f"{self._folder}/{_LOCK}")
         lock(self._held, "alone", seconds=0)
+        self._seconds = seconds
+        self._clock = clock
+        self._began: dict[str, float] = {}
         self._seen: dict[str, object] = {}
         self._stored: dict[str, _Stored] = {}
         self._broken: set[str] = set()
@@ -77,9 +98,17 @@ class OwnJournals:
                 self.store()
 
     def store(self) -> None:
-        """Store the lines that are not stored yet; raise `DatabaseAway` if that is not possible now."""
+        """Store the lines that are not stored yet; raise `DatabaseAway` if that is not possible now.
+
+        Lines that were stored some time ago are removed from the disk.
+        """
         with self._storing:
             self._store_folder(self._folder)
+            for path in [path for path in self._seen if os.path.dirname(path) == self._folder]:
+                now = self._clock()
+                if path not in self._broken and now - self._began.setdefault(path, now) >= self._seconds:
+                    self._renew(path)
+                    self._began[path] = now
 
     def adopt(self) -> None:
         """Store the lines of processes that have ended, and remove their folders."""
@@ -126,6 +155,15 @@ class OwnJournals:
             note(f"{path} is not stored: {problem}")
         return done
 
+    def _renew(self, path: str) -> None:
+        """Begin a new part of a journal, and remove the part before it once all its lines are stored."""
+        found = lines_after(path, None)
+        if found is None or not found[0] or (len(found[0]) == 1 and _continues(found[0][0])):
+            return
+        if Journal(path, session="").begin_part():
+            self._store_folder(self._folder)
+            remove(f"{path}.torn")
+
     def _store_journal(self, path: str, tenant: str) -> str | None:
         """Store the lines of one journal, and remove its parts that are stored; return why that is not possible."""
         try:
@@ -146,6 +184,8 @@ class OwnJournals:
 
     def _store_whole(self, path: str, tenant: str) -> str | None:
         """Store the lines of a journal that are not stored yet, from its first line on."""
+        # Before anything is read: nobody writes to these parts any more, so all their lines are read.
+        parts = [part for _, part in parts_of(path)]
         # With parts, the lines are read one by one, and how far they are stored is not remembered.
         single = lines_after(path, None)
         lines = iter(single[0]) if single is not None else exact_lines(path)
@@ -154,7 +194,6 @@ class OwnJournals:
         if first is None or isinstance(first, str):
             return first
         stream = stream_of(path, first)
-        parts = [part for _, part in parts_of(path)][:-1]
         with self._database.transaction(tenant, readonly=True) as transaction:
             head = head_of(transaction, stream)
         known = head.seq - first.seq + 1 if head else 0
@@ -163,8 +202,8 @@ class OwnJournals:
             return problem
         if single is not None:
             self._stored[path] = _Stored(stream, single[1])
-        # The last part stays: a journal without one would begin a new chain.
-        for part in parts:
+        # Until the next part has begun the last one stays: without it the journal would begin a new chain.
+        for part in parts if _has_begun(path) else parts[:-1]:
             remove(part)
         return None
 
@@ -172,9 +211,37 @@ class OwnJournals:
         caller = Caller("", tenant, frozenset())
         for batch in batches:
             receipt = take(self._database, caller, stream, batch, machine=SERVER, origin=SERVER)
+            if receipt.problem == "content":
+                # What the tenant demands of machines counts for this server, too.
+                reduced = [_reduced(line) for line in batch]
+                receipt = take(self._database, caller, stream, reduced, machine=SERVER, origin=SERVER)
             if receipt.problem is not None:
                 return receipt.detail
         return None
+
+
+def _reduced(line: bytes) -> bytes:
+    found = sent_line(line)
+    return line if isinstance(found, str) else reduced_line(line, found.record)
+
+
+def _continues(line: bytes | None) -> bool:
+    """Return whether a line is the first of a part, which tells nothing about anybody."""
+    found = sent_line(line or b"")
+    return not isinstance(found, str) and found.record["type"] == CONTINUED
+
+
+def _has_begun(path: str) -> bool:
+    """Return whether a journal has a line, with which its chain goes on."""
+    try:
+        descriptor = files.open_to_read(path)
+    except OSError:
+        return False
+    try:
+        # The first line after a part is short.
+        return b"\n" in os.pread(descriptor, JOURNAL_PART_BYTES, 0)
+    finally:
+        os.close(descriptor)
 
 
 def _names(folder: str) -> list[str]:

@@ -1,12 +1,10 @@
 """The pages of the team server: what one caller may see of the skills, their releases, their use and the journals."""
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from shlex import quote
-from typing import Any
+from typing import Any, overload
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,30 +18,49 @@ from skillshelf.core import files
 from skillshelf.core.console import as_json
 from skillshelf.core.digests import sha256
 from skillshelf.core.limits import (
+    JOURNAL_ROWS,
     SKILL_FILE_BYTES,
-    TEAM_CATALOGS,
     WEB_FILE_BYTES,
     WEB_FILES,
     WEB_MARKDOWN_CHARS,
+    WEB_PEOPLE_DAYS,
     WEB_STORY_EVENTS,
 )
-from skillshelf.core.text import cut, fold, plural
+from skillshelf.core.text import cut, plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError, SkillNotFound
 from skillshelf.install.difference import difference_of
 from skillshelf.journal.format import parse_line
 from skillshelf.journal.words import event_time
-from skillshelf.search.collisions import near_duplicates
 from skillshelf.servers.mcp.skill_entries import OmittedSkill
 from skillshelf.servers.mcp.skills import PublishedSkills, SkillTarget
-from skillshelf.servers.team.catalogs import CatalogKey, key_of
-from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, usage
+from skillshelf.servers.team.catalogs import key_of
+from skillshelf.servers.team.database import Database
+from skillshelf.servers.team.journal_records import (
+    alarms,
+    journal_lines,
+    journal_sessions,
+    sessions_by_person,
+    use_by_person,
+    use_by_skill,
+)
+from skillshelf.servers.team.journal_removal import first_kept
 from skillshelf.servers.team.mcp_endpoint import CALLER
-from skillshelf.servers.team.releases import PUBLISHED, Release
+from skillshelf.servers.team.releases import Release
 from skillshelf.servers.team.routes import PUBLIC, TeamRoute, base_of
 from skillshelf.servers.team.services import TeamServices
+from skillshelf.servers.team.skill_lists import SkillList, SkillLists
 from skillshelf.servers.team.upload import unpacked_artifact
-from skillshelf.servers.team.values import ADMIN, DEFAULT_TENANT, JOURNAL_READ, READ, BlobsAway, Caller, DatabaseAway
+from skillshelf.servers.team.values import (
+    ADMIN,
+    DEFAULT_TENANT,
+    JOURNAL_READ,
+    READ,
+    BlobsAway,
+    Caller,
+    DatabaseAway,
+    NoSuchTenant,
+)
 from skillshelf.servers.web.catalogue import (
     Catalogue,
     CommandHint,
@@ -64,91 +81,18 @@ from skillshelf.servers.web.catalogue import (
     SkillVersion,
     UsageReport,
     WhyCandidate,
-    slugs_of,
 )
 from skillshelf.servers.web.journals import JournalReader
 from skillshelf.servers.web.local import matched_parts
 from skillshelf.servers.web.pages import PAGES, message_page, page_response, page_routes
 from skillshelf.servers.web.paths import ShownPaths
 
-__all__ = ["SkillList", "SkillLists", "TeamCatalogue", "team_pages"]
+__all__ = ["TeamCatalogue", "team_pages"]
 
 _RESULTS = 20
 _FIELD_CHARS = 2_000
 _NEAR = 3
 _JOURNAL_PAGES = ("/journal", "/usage")
-
-
-class SkillList:
-    """What follows from the skills that some callers see, found out once: their addresses, summaries and collisions."""
-
-    def __init__(self, skills: tuple[CatalogSkill, ...], shown: ShownPaths) -> None:
-        self.skills = skills
-        self._shown = shown
-        self._collisions: tuple[ProblemEntry, ...] | None = None
-        self._worker: threading.Thread | None = None
-        self._lock = threading.Lock()
-
-    @cached_property
-    def by_slug(self) -> Mapping[str, CatalogSkill]:
-        """The skills by their addresses."""
-        return dict(zip(slugs_of([skill.name for skill in self.skills]), self.skills, strict=True))
-
-    @cached_property
-    def slug_by_path(self) -> Mapping[str, str]:
-        """The addresses of the skills."""
-        return {skill.path: slug for slug, skill in self.by_slug.items()}
-
-    @cached_property
-    def summary_by_slug(self) -> Mapping[str, SkillSummary]:
-        """All skills in short, by place and name."""
-        found = [self._summary(slug, skill) for slug, skill in self.by_slug.items()]
-        return {one.slug: one for one in sorted(found, key=lambda one: (one.place, one.name))}
-
-    def _summary(self, slug: str, skill: CatalogSkill) -> SkillSummary:
-        place = "published" if skill.source == PUBLISHED else "the disk of the server"
-        return SkillSummary(slug, skill.name, self._shown.known(fold(skill.description)), place)
-
-    def collisions(self) -> ProblemGroup:
-        """Return the skills whose descriptions say nearly the same; they are compared behind the first answer."""
-        with self._lock:
-            if self._collisions is None and self._worker is None:
-                self._worker = threading.Thread(target=self._compare, name="skillshelf-collisions", daemon=True)
-                self._worker.start()
-            found = self._collisions
-        waiting = Preparation("Comparing descriptions") if found is None else None
-        empty = "No two descriptions collide."
-        return ProblemGroup("collisions", "Similar descriptions", found or (), empty, None, waiting)
-
-    def _compare(self) -> None:
-        skills = [skill for skill in self.skills if skill.description.strip()]
-        found = []
-        for first, second in near_duplicates([skill.description for skill in skills]):
-            one, other = skills[first], skills[second]
-            if one.name != other.name:
-                slug, second_slug = self.slug_by_path[one.path], self.slug_by_path[other.path]
-                entry = ProblemEntry("warning", one.name, "says nearly the same as", "description-collision", slug)
-                found.append(entry._replace(other=(other.name, second_slug)))
-        self._collisions = tuple(found)
-
-
-class SkillLists:
-    """The lists of skills in use, by tenant and subset; the one that was not used for longest is forgotten."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lists: OrderedDict[CatalogKey, SkillList] = OrderedDict()
-
-    def of(self, key: CatalogKey, skills: tuple[CatalogSkill, ...], shown: ShownPaths) -> SkillList:
-        """Return the list for a key, a new one if its skills have changed."""
-        with self._lock:
-            found = self._lists.get(key)
-            if found is None or (found.skills is not skills and found.skills != skills):
-                found = self._lists[key] = SkillList(skills, shown)
-            self._lists.move_to_end(key)
-            while len(self._lists) > TEAM_CATALOGS:
-                self._lists.popitem(last=False)
-            return found
 
 
 class TeamCatalogue:
@@ -176,6 +120,15 @@ class TeamCatalogue:
         return ""
 
     @property
+    def notice(self) -> str:
+        """What is to be known of every page while the database does not answer."""
+        published = self._services.published
+        shelf = published.shelf_of(self._caller.tenant) if published is not None else None
+        if shelf is None or shelf.away is None:
+            return ""
+        return f"The database does not answer. These are the skills as they were at revision {shelf.state.rev}."
+
+    @property
     def reader(self) -> str:
         """The person of the token or login."""
         return self._caller.subject
@@ -200,7 +153,15 @@ class TeamCatalogue:
 
     def skills(self) -> Sequence[SkillSummary]:
         """Return the skills that the caller may read, by place and name."""
-        return [*self._list.summary_by_slug.values()]
+        return self._list.summaries
+
+    def places(self) -> Mapping[str, Sequence[SkillSummary]]:
+        """Return the skills that the caller may read by place, sorted by name."""
+        return self._list.places
+
+    def slug_named(self, name: str) -> str:
+        """Return the slug of a skill by its name; empty if the caller may not read it."""
+        return self._list.slug_named(name)
 
     # Search ---------------------------------------------------------------------------------------
 
@@ -213,9 +174,8 @@ class TeamCatalogue:
         terms = report.terms or frozenset(analyzer().query_terms(report.query))
         hits = []
         for result in report.results:
-            slug = self._list.slug_by_path.get(result.skill.path)
-            if slug is not None:
-                summary = self._list.summary_by_slug[slug]
+            if result.skill.path in self._list.slug_by_path:
+                summary = self._list.summary(result.skill)
                 parts = matched_parts(summary.name, terms), matched_parts(summary.description, terms), ()
                 hits.append(SearchHit(summary, *parts, result.score, tuple(result.why) or (result.reason,)))
         notes = [
@@ -239,9 +199,10 @@ class TeamCatalogue:
         notes = ("the database does not answer: its releases are not shown",) if releases is None else ()
         fields = parse(data, whole=True).fields if data else {}
         texts = ((key, value if isinstance(value, str) else as_json(value).strip()) for key, value in fields.items())
-        known, add = self._shown.known, f"skillshelf add {quote(self._base)} --skill {quote(skill.name)}"
+        known, plain = self._shown.known, " --allow-http" if self._base.startswith("http:") else ""
+        add = f"skillshelf add {quote(self._base)} --skill {quote(skill.name)}{plain}"
         return SkillDetail(
-            self._list.summary_by_slug[slug],
+            self._list.summary(skill),
             self._shown.known(text),
             tuple((cut(known(key), 100), cut(known(value), _FIELD_CHARS)) for key, value in texts),
             tuple(entries[:WEB_FILES]),
@@ -300,7 +261,7 @@ class TeamCatalogue:
             return self._services.releases.versions(self._caller, skill.name)[1]
         except SkillNotFound:
             return []
-        except DatabaseAway:
+        except (DatabaseAway, NoSuchTenant):
             return None
 
     def versions(self, slug: str) -> Sequence[SkillVersion] | None:
@@ -337,38 +298,45 @@ class TeamCatalogue:
         try:
             with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
                 found = alarms(transaction)
-        except DatabaseAway:
+        except (DatabaseAway, NoSuchTenant):
             return group._replace(empty="The database does not answer, so they are not known.", is_complete=False)
         entries = (
             ProblemEntry("error", f"journal {one['stream'][:12]}", f"{one['kind']}: {one['detail']}", where=_day(one))
             for one in found
         )
+        if len(found) == JOURNAL_ROWS:
+            only = f"Only the latest {JOURNAL_ROWS:,} are listed."
+            return group._replace(problems=tuple(entries), empty=only, is_complete=False)
         return group._replace(problems=tuple(entries))
 
     def usage(self) -> UsageReport | None:
-        """Return the counts of all days."""
+        """Return the counts of all days; of people those of the last days, since their rows grow without end."""
         if "usage" not in self.parts:
             return None
+        since = first_kept(WEB_PEOPLE_DAYS)
         with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
-            skills, people = usage(transaction, by="skill"), usage(transaction, by="person")
-            rows = transaction.rows(
-                "select subject, count(*), sum(events) from journal_session where tenant = ? group by subject",
-                (self._caller.tenant,),
-            )
-        sessions = {subject: int(count) for subject, count, _ in rows}
-        used = _by_skill(skills)
-        names = {row["name"] for row in used}
-        total, events = sum(sessions.values()), sum(int(row[2]) for row in rows)
+            skills, people = use_by_skill(transaction), use_by_person(transaction, since)
+            sessions, recent = sessions_by_person(transaction), sessions_by_person(transaction, since)
+        names = {skill for skill, *_ in skills}
         unused = tuple(skill.name for skill in self._list.skills if skill.name not in names)
         source = (f"the journals of {plural(len(sessions), 'person')}".replace("persons", "people"),)
-        return UsageReport(source, total, events, 0, used, _by_person(people, sessions), never_used=unused)
+        total, events = (sum(column) for column in zip(*sessions.values(), strict=True)) if sessions else (0, 0)
+        used, users = [_skill_use(*row) for row in skills], [_person_use(*row, recent) for row in people]
+        return UsageReport(source, total, events, 0, used, users, never_used=unused, users_days=WEB_PEOPLE_DAYS)
+
+    def use(self, skill: SkillSummary) -> Mapping[str, Any] | None:
+        """Return the counts of one skill in all days."""
+        if "usage" not in self.parts:
+            return None
+        try:
+            with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
+                return next((_skill_use(*row) for row in use_by_skill(transaction, skill.name)), None)
+        except (DatabaseAway, NoSuchTenant):
+            return None
 
     def sessions(self) -> Sequence[SessionSummary]:
         """Return the sessions of the journals, the latest first."""
-        if "journal" not in self.parts:
-            return []
-        with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
-            return [_session(row) for row in journal_sessions(transaction)]
+        return _StoredSessions(self._services.database, self._caller.tenant) if "journal" in self.parts else ()
 
     def session(self, key: str) -> SessionStory | None:
         """Return one session, event by event."""
@@ -376,7 +344,7 @@ class TeamCatalogue:
         if "journal" not in self.parts:
             return None
         with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
-            rows = [row for row in journal_sessions(transaction, stream=stream) if row["session"] == session]
+            rows = journal_sessions(transaction, stream=stream, session=session, limit=1)
             lines = journal_lines(transaction, stream, session=session, limit=WEB_STORY_EVENTS) if rows else []
         if not rows:
             return None
@@ -406,28 +374,47 @@ def _session(row: Mapping[str, Any]) -> SessionSummary:
     )
 
 
-def _by_skill(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the use of each skill, most used first; None is what the counts of a day do not hold."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        unknown = dict.fromkeys(("sessions", "after_search", "failed"))
-        one = found.setdefault(row["skill"], {"name": row["skill"], "uses": 0, "denied": 0, **unknown})
-        one["uses"] += int(row["loads"])
-        one["denied"] += int(row["denials"])
-    return sorted(found.values(), key=lambda one: (-one["uses"], one["name"]))
+class _StoredSessions(Sequence[SessionSummary]):
+    """The sessions of a tenant, the latest first; only those of a page are read."""
+
+    def __init__(self, database: Database, tenant: str) -> None:
+        self._database = database
+        self._tenant = tenant
+
+    @cached_property
+    def _count(self) -> int:
+        with self._database.transaction(self._tenant, readonly=True) as transaction:
+            row = transaction.row("select count(*) from journal_session where tenant = ?", (self._tenant,))
+        return int(row[0]) if row else 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> SessionSummary: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[SessionSummary]: ...
+    def __getitem__(self, at: int | slice) -> SessionSummary | list[SessionSummary]:
+        if not isinstance(at, slice):
+            return self[at : at + 1][0]
+        start, end, _ = at.indices(len(self))
+        if end <= start:
+            return []
+        with self._database.transaction(self._tenant, readonly=True) as transaction:
+            return [_session(row) for row in journal_sessions(transaction, limit=end - start, start=start)]
 
 
-def _by_person(rows: Sequence[Mapping[str, Any]], sessions: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the use of each person, the busiest first."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        who = row["subject"]
-        begin = {"user": who, "kind": "subject", "uses": 0, "skills": 0, "denied": 0, "sessions": sessions.get(who, 0)}
-        one = found.setdefault(who, begin)
-        one["uses"] += int(row["loads"])
-        one["denied"] += int(row["denials"])
-        one["skills"] += 1
-    return sorted(found.values(), key=lambda one: (-one["uses"], one["user"]))
+def _skill_use(name: str, loads: int, denials: int) -> dict[str, Any]:
+    """Return the use of a skill; None is what the counts of a day do not hold."""
+    unknown = dict.fromkeys(("sessions", "after_search", "failed"))
+    return {"name": name, "uses": loads, "denied": denials, **unknown}
+
+
+def _person_use(
+    who: str, loads: int, skills: int, denials: int, sessions: Mapping[str, tuple[int, int]]
+) -> dict[str, Any]:
+    counts = {"uses": loads, "skills": skills, "denied": denials, "sessions": sessions.get(who, (0, 0))[0]}
+    return {"user": who, "kind": "subject", **counts}
 
 
 # Routes -------------------------------------------------------------------------------------------
@@ -453,7 +440,10 @@ def team_pages(services: TeamServices) -> list[TeamRoute]:
         return TeamCatalogue(services, caller, lists, base_of(request.scope))
 
     lists = SkillLists()
-    app = Starlette(routes=page_routes(catalogue_of), exception_handlers={DatabaseAway: _away, BlobsAway: _files_away})
+    app = Starlette(
+        routes=page_routes(catalogue_of),
+        exception_handlers={DatabaseAway: _away, NoSuchTenant: _away, BlobsAway: _files_away},
+    )
     found = [
         TeamRoute("GET", path, f"{JOURNAL_READ} {ADMIN}" if path.startswith(_JOURNAL_PAGES) else READ, "", app=app)
         for path, _ in PAGES

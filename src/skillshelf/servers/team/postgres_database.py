@@ -11,9 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.limits import DATABASE_CONNECTIONS, DATABASE_WAIT_SECONDS, STATEMENT_SECONDS
 from skillshelf.errors import ConfigurationError
-from skillshelf.servers.team.migrations import MIGRATIONS, SCHEMA, TENANT_TABLES
+from skillshelf.servers.team.migrations import MIGRATIONS, SCHEMA
+from skillshelf.servers.team.postgres_checks import (
+    MALFORMED,
+    connection_problem,
+    require_kept_apart,
+    require_plain_role,
+)
 from skillshelf.servers.team.transactions import NOT_KEPT, Engine, Row, Transaction, now_ms, require_version
-from skillshelf.servers.team.values import DEFAULT_TENANT, DatabaseAway, RowExists, TeamError, checked_slug
+from skillshelf.servers.team.values import (
+    DEFAULT_TENANT,
+    DatabaseAway,
+    DatabaseFull,
+    RowExists,
+    TeamError,
+    checked_slug,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -116,28 +129,28 @@ class PostgresDatabase:
         """Return a new connection, which is not one of the pool; each of its statements is a transaction."""
         import psycopg
 
-        return psycopg.connect(
-            self._url, connect_timeout=DATABASE_WAIT_SECONDS, autocommit=True, application_name="skillshelf"
-        )
+        try:
+            return psycopg.connect(
+                self._url, connect_timeout=DATABASE_WAIT_SECONDS, autocommit=True, application_name="skillshelf"
+            )
+        except psycopg.OperationalError as error:
+            raise DatabaseAway(connection_problem(self._url, error)) from None
+        except (psycopg.ProgrammingError, UnicodeError):
+            # The text quotes a part of the address, which may be the password.
+            raise ConfigurationError(MALFORMED) from None
 
     def require_application_role(self) -> None:
-        """Raise `ConfigurationError` if row-level security does not count for this role, or if tables are missing."""
+        """Raise `ConfigurationError` unless this role sees one tenant at a time, in tables of the current version."""
         with postgres_errors(), closing(self.connect()) as connection:
-            role = connection.execute(_ROLE, (SCHEMA, list(TENANT_TABLES))).fetchone()
-            name, is_super, bypasses, owns = role or ("?", True, True, True)
-            why = "is a superuser" if is_super else "has BYPASSRLS" if bypasses else "owns the tables" if owns else None
-            if why is not None:
-                raise ConfigurationError(
-                    f"the role {name} {why}, so tenants would not be kept apart (run `skillshelf serve migrate` "
-                    "as this role, and use the address that it prints)"
-                )
+            require_plain_role(connection)
             version = version_in(connection)
-        require_version(version, len(MIGRATIONS), "the database")
-        if version < len(MIGRATIONS):
-            raise ConfigurationError(
-                f"the database has version {version}, and this program needs {len(MIGRATIONS)} "
-                "(run `skillshelf serve migrate` as the owner of its tables)"
-            )
+            require_version(version, len(MIGRATIONS), "the database")
+            if version < len(MIGRATIONS):
+                raise ConfigurationError(
+                    f"the database has version {version}, and this program needs {len(MIGRATIONS)} "
+                    "(run `skillshelf serve migrate` as the owner of its tables)"
+                )
+            require_kept_apart(connection)
 
     def _begun(self, tenant: str, *, readonly: bool) -> "psycopg.Connection[Row]":
         import psycopg
@@ -166,12 +179,6 @@ _BEGIN = (
     "select set_config('skillshelf.tenant', %s, true), set_config('search_path', %s, true), "
     "set_config('statement_timeout', %s, true)"
 )
-
-_ROLE = """select current_user, bool_or(r.rolsuper), bool_or(r.rolbypassrls),
-    exists (select 1 from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where n.nspname = %s and c.relname = any(%s) and pg_has_role(current_user, c.relowner, 'member'))
-    from pg_roles r where pg_has_role(current_user, r.oid, 'member')"""
-"""The role, and what holds for it or for a role that it may take on."""
 
 
 def _begin(connection: "psycopg.Connection[Row]", tenant: str, *, readonly: bool) -> "psycopg.Connection[Row]":
@@ -204,6 +211,8 @@ def postgres_errors() -> Iterator[None]:
     except (psycopg.DataError, UnicodeEncodeError):
         # A NUL, half of a surrogate pair, a number beyond 64 bits: the database is well, the request is not.
         raise TeamError(NOT_KEPT) from None
+    except psycopg.errors.DiskFull:
+        raise DatabaseFull("no space left on the disk of the database") from None
     except psycopg.Error as error:
         # The text may quote the address, and an address may hold a password.
         reason = error.diag.message_primary or type(error).__name__

@@ -15,7 +15,7 @@ from skillshelf.servers.team.routes import (
     json_answer,
 )
 from skillshelf.servers.team.tokens import LOGIN_PREFIX, add_login, end_login
-from skillshelf.servers.team.values import SCOPES, DatabaseAway, NotAuthenticated
+from skillshelf.servers.team.values import SCOPES, DatabaseAway, IssuerAway, NotAuthenticated
 from skillshelf.servers.web.pages import HEADERS, login_page
 
 __all__ = ["COOKIE", "METADATA_PATH", "cookie_in", "login_answer", "probe_routes"]
@@ -89,6 +89,8 @@ def log_in(request: TeamRequest) -> TeamAnswer:
     except NotAuthenticated:
         metrics.add("skillshelf_logins_total", outcome="refused")
         return login_answer("This token is not valid here, or no longer.", 401)
+    except IssuerAway:
+        return login_answer("The issuer of this token does not answer; try again.", 503)
     except DatabaseAway:
         return login_answer("The database does not answer; try again.", 503)
     metrics.add("skillshelf_logins_total", outcome="done")

@@ -4,6 +4,7 @@ Names and descriptions come from the database; the files of a skill are fetched 
 them, into a store of this machine. Without the database the last catalog goes on.
 """
 
+import errno
 import os
 import threading
 import time
@@ -48,7 +49,16 @@ from skillshelf.servers.team.releases import (
 )
 from skillshelf.servers.team.snapshots import SnapshotRecord, Snapshots, recorded_snapshot
 from skillshelf.servers.team.upload import unpacked_artifact
-from skillshelf.servers.team.values import DEFAULT_TENANT, FILES_AWAY, BlobsAway, DatabaseAway, NoSuchTenant, TooNew
+from skillshelf.servers.team.values import (
+    DEFAULT_TENANT,
+    FILES_AWAY,
+    NO_SPACE,
+    BlobsAway,
+    BlobsFull,
+    DatabaseAway,
+    NoSuchTenant,
+    TooNew,
+)
 from skillshelf.shelf import Shelf, open_shelf
 
 if TYPE_CHECKING:
@@ -148,6 +158,11 @@ class TenantShelf(Shelf):
         """Whether this server changed something that the catalog may not have yet."""
         return self._followed != self._expected
 
+    @property
+    def is_search_brief(self) -> bool:
+        """True if the next search only computes: it does not ask the database either."""
+        return super().is_search_brief and not self.is_outdated
+
     def follow(self) -> None:
         """Ask the database for a new revision or snapshot."""
         with self._follow_lock:
@@ -210,7 +225,7 @@ class TenantShelf(Shelf):
         if self.state.rev < rev or self.is_outdated:
             self.follow()
         if self.state.rev < rev:
-            raise TooNew(f"this server knows revision {self.state.rev} of the catalog, and {rev} was asked for")
+            raise TooNew(self.state.rev, rev)
 
     def scan(self, *, account: bool = False) -> Catalog:
         """Scan the server's own disk, and add the releases; a published name wins."""
@@ -241,7 +256,11 @@ class TenantShelf(Shelf):
             self._fetch(skill)
         except BlobsAway as error:
             note(f"tenant {self.tenant}: {skill.name}: {cut(fold(str(error)), 200)}")
-            raise BlobsAway(FILES_AWAY) from None
+            raise (BlobsFull(NO_SPACE) if isinstance(error, BlobsFull) else BlobsAway(FILES_AWAY)) from None
+
+    def artifact_of(self, skill: CatalogSkill) -> str | None:
+        """Return the digest of the archive of a release of this catalog; None for any other skill."""
+        return self._artifacts[0].get(skill.tree or "") if skill.source == PUBLISHED else None
 
     def _fetch(self, skill: CatalogSkill) -> None:
         if skill.source != PUBLISHED or skill.tree is None or skill.tree in self._ready:
@@ -382,7 +401,7 @@ class PublishedCatalogs:
     ) -> None:
         self._own = own
         self._database = database
-        self._blobs = blobs
+        self.blobs = blobs
         self._folder = folder
         self._seconds = seconds
         self.releases = Releases(database, blobs, changed=self.changed)
@@ -494,13 +513,14 @@ class PublishedCatalogs:
         """Bring a tree to the store of this machine; raise `BlobsAway`."""
         if self.store.has(tree) and self.store.is_intact(tree):
             return
-        data = self._blobs.get(artifact) if artifact is not None else None
+        data = self.blobs.get(artifact) if artifact is not None else None
         if data is None:
             raise BlobsAway(f"the blob store does not have the files of {tree}")
         try:
             stored = self.store.put(unpacked_artifact(data))
         except OSError as error:
-            raise BlobsAway(f"{self.store.folder} cannot be written: {error.strerror or error}") from None
+            kind = BlobsFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else BlobsAway
+            raise kind(f"{self.store.folder} cannot be written: {error.strerror or error}") from None
         except SkillError as error:
             raise BlobsAway(f"the blob store has no usable archive of {tree}: {error}") from None
         if stored != tree:
@@ -590,7 +610,7 @@ class PublishedCatalogs:
         import psycopg
 
         while not self._closed.is_set():
-            with suppress(psycopg.Error, OSError), closing(database.connect()) as connection:
+            with suppress(psycopg.Error, OSError, DatabaseAway), closing(database.connect()) as connection:
                 connection.execute(f"listen {CATALOG_TOPIC}".encode())
                 while not self._closed.is_set():
                     for _ in connection.notifies(timeout=_LISTEN_SECONDS, stop_after=1):

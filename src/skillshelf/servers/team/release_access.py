@@ -28,6 +28,8 @@ from skillshelf.servers.team.releases import (
     policy_of,
     release_of,
     releases_in,
+    require_distinct_name,
+    served_names,
     served_releases,
     settle_approved,
     yank_release,
@@ -93,6 +95,7 @@ class Releases:
             known = self._known(transaction, upload, wanted)
             if known is not None:
                 return ReleaseChange(release_of(transaction, upload.name, known), rev - 1, changed=False)
+            require_distinct_name(transaction, upload.name)
             wanted = wanted or next_version(transaction, upload.name)
             insert_release(transaction, caller, upload, wanted, source=source, commit=commit, rev=rev)
             release = release_of(transaction, upload.name, wanted)
@@ -105,13 +108,17 @@ class Releases:
         return ReleaseChange(release, rev, changed=True)
 
     def _known(self, transaction: Transaction, upload: Upload, version: str | None) -> str | None:
-        """Return the version under which exactly this was published before; None if it is new."""
+        """Return the version under which exactly this was published before; None if it is new.
+
+        Without a version, what was yanked can be published again as the next one.
+        """
         if version is None:
             latest = transaction.row(
-                "select r.version, r.tree from release r where r.tenant = ? and r.name = ? order by r.rev desc limit 1",
+                "select r.version, r.tree, r.yanked from release r where r.tenant = ? and r.name = ? "
+                "order by r.rev desc limit 1",
                 (transaction.tenant, upload.name),
             )
-            return str(latest[0]) if latest and latest[1] == upload.tree else None
+            return str(latest[0]) if latest and latest[1] == upload.tree and not latest[2] else None
         row = transaction.row(
             "select tree from release where tenant = ? and name = ? and version = ?",
             (transaction.tenant, upload.name, version),
@@ -168,14 +175,17 @@ class Releases:
             raise PermissionDenied("only an admin may change the policy of a tenant")
         checked = checked_policy(given)
         with self._database.transaction(caller.tenant) as transaction:
+            before = policy_of(transaction)
             for name, value in checked.items():
                 transaction.execute(
                     "insert into policy (tenant, name, value) values (?, ?, ?) "
                     "on conflict (tenant, name) do update set value = excluded.value",
                     (caller.tenant, name, json.dumps(value)),
                 )
-            rev = next_rev(transaction)
             policy = policy_of(transaction)
+            if policy == before:
+                return policy
+            rev = next_rev(transaction)
             settle_approved(transaction, policy, rev)
             finish_change(transaction, rev)
         self._changed(caller.tenant)
@@ -215,7 +225,8 @@ class Releases:
         A reader sees what the policy of the tenant serves, a publisher all that is not yanked.
         """
         _require_reader(caller)
-        name, _, version = after.partition(" ")
+        # A name may have blanks, a version has none.
+        name, _, version = after.rpartition(" ")
         found: list[Release] = []
         with self._database.transaction(caller.tenant, readonly=True) as transaction:
             rev, policy = _require_rev(transaction, at_least), policy_of(transaction)
@@ -258,7 +269,7 @@ class Releases:
         meant = [one for one in found if version in ((one.version, *one.channels))]
         if not meant:
             raise SkillNotFound(f"{name} {version}")
-        return rev, meant[0], self._bytes(meant[0].artifact)
+        return rev, meant[0], self.archive(meant[0].artifact)
 
     def artifact_with(self, caller: Caller, name: str, begin: str) -> bytes | None:
         """Return the archive of a release of a name by the first 16 hex digits of its digest; None if there is none.
@@ -271,16 +282,23 @@ class Releases:
             meant = [row for row in rows if row[3] == f"sha256:{begin}{row[3][23:]}" and len(begin) == 16]
             policy = policy_of(transaction)
             found = [one for one in releases_in(transaction, meant) if _may_get(caller, policy, one)] if meant else []
-        return self._bytes(found[0].artifact) if found else None
+        return self.archive(found[0].artifact) if found else None
 
-    def served(self, caller: Caller, *, at_least: int = 0) -> tuple[int, list[ServedRelease]]:
-        """Return the revision and the releases that clients are served."""
+    def served(self, caller: Caller, names: Sequence[str]) -> list[ServedRelease]:
+        """Return the releases of some names that clients are served, as far as the caller may read them."""
+        _require_reader(caller)
+        with self._database.transaction(caller.tenant, readonly=True) as transaction:
+            return served_releases(transaction, [name for name in names if caller.may_read(name)])
+
+    def served_names(self, caller: Caller, *, at_least: int = 0) -> tuple[int, list[str]]:
+        """Return the revision, and the names of the releases that clients are served."""
         _require_reader(caller)
         with self._database.transaction(caller.tenant, readonly=True) as transaction:
             rev = _require_rev(transaction, at_least)
-            return rev, [one for one in served_releases(transaction) if caller.may_read(one.name)]
+            return rev, [name for name in served_names(transaction) if caller.may_read(name)]
 
-    def _bytes(self, digest: str) -> bytes:
+    def archive(self, digest: str) -> bytes:
+        """Return an archive by its digest, which the caller must be known to see; raise `BlobsAway`."""
         data = self._blobs.get(digest)
         if data is None:
             raise BlobsAway(f"the blob store has lost {digest}")
@@ -313,5 +331,5 @@ def _may_get(caller: Caller, policy: TenantPolicy, release: Release) -> bool:
 def _require_rev(transaction: Transaction, at_least: int) -> int:
     rev = current_rev(transaction)
     if rev < at_least:
-        raise TooNew(f"this server knows revision {rev} of the catalog, and {at_least} was asked for; try again")
+        raise TooNew(rev, at_least)
     return rev

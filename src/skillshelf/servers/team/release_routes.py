@@ -25,7 +25,7 @@ from skillshelf.servers.team.routes import Parameter, TeamAnswer, TeamRequest, T
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import ADMIN, PUBLISH, READ
 
-__all__ = ["at_least", "release_routes", "with_rev"]
+__all__ = ["at_least", "demands_revision", "release_routes", "with_rev"]
 
 
 def release_routes(releases: Releases) -> list[TeamRoute]:
@@ -138,6 +138,11 @@ def _number(text: str | None, what: str) -> int:
     return int(text)
 
 
+def demands_revision(request: TeamRequest) -> bool:
+    """Return whether a request names the least revision that it may be answered from."""
+    return MIN_REVISION_HEADER.lower() in request.headers or "min_rev" in request.query
+
+
 def at_least(request: TeamRequest) -> int:
     """Return the least revision that a request may be answered from."""
     header = request.headers.get(MIN_REVISION_HEADER.lower())
@@ -189,6 +194,8 @@ class _ReleaseApi:
             commit=query.get("commit", ""),
             accept=accept,
         )
+        if found.changed:
+            request.services.metrics.add("skillshelf_releases_total")
         content = {**_changed(found), "findings": [*upload.findings]}
         return _answer(request, content, found.rev, 201 if found.changed else 200)
 

@@ -5,12 +5,14 @@ release of exactly those files and for no other. `release_access` decides who ma
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
+from skillshelf.catalog.look_alikes import looks_like_others
+from skillshelf.catalog.tree import folded_path
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
-from skillshelf.errors import ConfigurationError, PermissionDenied, SkillNotFound
+from skillshelf.errors import ConfigurationError, PermissionDenied, SkillNotFound, SourceRefused
 from skillshelf.servers.team.database import Row, Transaction, now_ms
 from skillshelf.servers.team.upload import Upload
 from skillshelf.servers.team.values import Caller
@@ -37,6 +39,8 @@ __all__ = [
     "policy_of",
     "release_of",
     "releases_in",
+    "require_distinct_name",
+    "served_names",
     "served_releases",
     "settle_approved",
     "yank_release",
@@ -185,11 +189,32 @@ _SERVED = """select r.name, r.version, r.tree, t.artifact, r.description, r.fiel
     join tree t on t.digest = r.tree where c.tenant = ? and c.channel = ?"""
 
 
-def served_releases(transaction: Transaction) -> list[ServedRelease]:
-    """Return the releases that models and clients are served, by name."""
-    channel = policy_of(transaction).channel
-    rows = transaction.rows(f"{_SERVED} order by c.name", (transaction.tenant, channel))
-    return [ServedRelease(*row) for row in rows]
+_NAMES_ASKED = 500
+"""Names in one statement; databases bound the values that one takes."""
+
+
+def served_releases(transaction: Transaction, names: Sequence[str] | None = None) -> list[ServedRelease]:
+    """Return the releases that models and clients are served, by name; with `names` those of them, in any order."""
+    given = (transaction.tenant, policy_of(transaction).channel)
+    if names is None:
+        return [ServedRelease(*row) for row in transaction.rows(f"{_SERVED} order by c.name", given)]
+    found = []
+    for start in range(0, len(names), _NAMES_ASKED):
+        asked = names[start : start + _NAMES_ASKED]
+        places = ", ".join("?" * len(asked))
+        found += [
+            ServedRelease(*row) for row in transaction.rows(f"{_SERVED} and c.name in ({places})", (*given, *asked))
+        ]
+    return found
+
+
+def served_names(transaction: Transaction) -> list[str]:
+    """Return the names of the releases that models and clients are served."""
+    rows = transaction.rows(
+        "select name from channel where tenant = ? and channel = ? and version <> ''",
+        (transaction.tenant, policy_of(transaction).channel),
+    )
+    return [name for (name,) in rows]
 
 
 def changed_releases(transaction: Transaction, channel: Channel, after: int) -> dict[str, ServedRelease | None]:
@@ -206,16 +231,21 @@ def releases_in(transaction: Transaction, rows: Iterable[Row]) -> list[Release]:
     rows, tenant = list(rows), transaction.tenant
     approvals: dict[str, list[tuple[str, int]]] = {}
     channels: dict[tuple[str, str], list[str]] = {}
-    names = {row[0] for row in rows}
-    where, given = (" and name = ?", [tenant, *names]) if len(names) == 1 else ("", [tenant])
-    for tree, by, at in transaction.rows(
-        "select tree, approver, at from approval where tenant = ? order by at", (tenant,)
-    ):
-        approvals.setdefault(tree, []).append((by, at))
-    for name, version, channel in transaction.rows(
-        f"select name, version, channel from channel where tenant = ?{where}", given
-    ):
-        channels.setdefault((name, version), []).append(channel)
+    names = sorted({row[0] for row in rows})
+    for start in range(0, len(names), _NAMES_ASKED):
+        asked = names[start : start + _NAMES_ASKED]
+        where, given = f"tenant = ? and name in ({', '.join('?' * len(asked))})", (tenant, *asked)
+        for tree, by, at in transaction.rows(
+            "select tree, approver, at from approval where tenant = ? "
+            f"and tree in (select tree from release where {where}) order by at",
+            (tenant, *given),
+        ):
+            known = approvals.setdefault(tree, [])
+            known += [(by, at)] if (by, at) not in known else []
+        for name, version, channel in transaction.rows(
+            f"select name, version, channel from channel where {where}", given
+        ):
+            channels.setdefault((name, version), []).append(channel)
     return [
         Release._make(
             (
@@ -243,6 +273,25 @@ def is_approved(release: Release, policy: TenantPolicy) -> bool:
 
 
 # Statements of a change ---------------------------------------------------------------------------
+
+
+def require_distinct_name(transaction: Transaction, name: str) -> None:
+    """Raise SourceRefused for a new name that some machine, or a reader, takes for one that the tenant has.
+
+    Both in one index would make clients refuse all of it, since they cannot be installed side by side.
+    """
+    names = {str(row[0]) for row in transaction.rows("select name from skill where tenant = ?", (transaction.tenant,))}
+    if name in names:
+        return
+    folded = folded_path(name)
+    # Within ASCII, `modern` looks like `modem`, and both are words.
+    others = [other for other in names if not (name.isascii() and other.isascii())]
+    twins = [other for other in names if folded_path(other) == folded]
+    if not twins and looks_like_others([name], others):
+        twins = [other for other in others if looks_like_others([name], [other])]
+    if twins:
+        twin = visible(min(twins))
+        raise SourceRefused("name-confusable", f"{visible(name)!r} looks like {twin!r}, which is published here")
 
 
 def insert_release(

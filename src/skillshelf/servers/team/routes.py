@@ -35,7 +35,7 @@ __all__ = [
 PUBLIC: Final = "public"
 ANY_TOKEN: Final = "token"
 METRICS_ACCESS: Final = "metrics"
-"""The scope `metrics:read`, or a request from this machine."""
+"""The scope `metrics:read` in the tenant `default`, or a request from this machine."""
 
 
 class Parameter(NamedTuple):
@@ -90,7 +90,7 @@ class TeamRoute(NamedTuple):
 
     `access` is `public`, `token` for any valid token, `metrics`, or scopes of which one is needed, separated by blanks.
     `body_bytes` is the size of a body that it takes. `gives` is the type of its answer. `is_page` is for people:
-    a browser without a login is shown how to log in.
+    a browser without a login is shown how to log in. `is_search` computes, and has its turn among other searches.
     """
 
     method: str
@@ -104,6 +104,7 @@ class TeamRoute(NamedTuple):
     gives: Any = None
     takes: Mapping[str, Any] | None = None
     is_page: bool = False
+    is_search: bool = False
 
     @property
     def scopes(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from skillshelf.core.environment import Environment, user_data_folder
 from skillshelf.core.limits import REQUEST_BYTES
 from skillshelf.core.text import plural
 from skillshelf.servers.mcp.connections import connection_room
-from skillshelf.servers.mcp.event_loop import stop_on_signal, watch
+from skillshelf.servers.mcp.event_loop import stopped_by_signal, watch
 from skillshelf.servers.mcp.http import (
     PATH,
     HttpLimits,
@@ -112,6 +112,7 @@ class TeamServer:
         self.mcp = McpEndpoint(catalogs, self.services.metrics, self.limits)
         if published is not None:
             self.services.published, self.services.releases = published, published.releases
+            self.services.add_blobs(published.blobs)
             published.start()
         self.table = RouteTable(team_routes(self.services, self.mcp, self.services.releases))
         self.app = TeamApp(self.services, self.table, self.mcp)
@@ -120,10 +121,8 @@ class TeamServer:
 
     async def run(self, address: ServerAccess, bound: socket.socket, log: AccessLog | None = None) -> None:
         """Serve until a signal comes; running requests may end first."""
-        async with anyio.create_task_group() as group:
-            await group.start(stop_on_signal, group.cancel_scope)
+        async with stopped_by_signal():
             await self.serve(address, bound, log)
-            group.cancel_scope.cancel()
 
     async def serve(self, address: ServerAccess, bound: socket.socket, log: AccessLog | None = None) -> None:
         """Serve until cancelled."""

@@ -1,18 +1,58 @@
 """What the routes of the team server share: the database, the skills, the people and the counts."""
 
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from skillshelf.core.console import note
+from skillshelf.core.limits import BLOB_CHECK_SECONDS
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, fold
+from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.catalogs import TeamCatalogs
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.identity import Authenticator, Issuer
 from skillshelf.servers.team.metrics import Metrics
 from skillshelf.servers.team.published_catalog import PublishedCatalogs
 from skillshelf.servers.team.release_access import Releases
-from skillshelf.servers.team.values import DatabaseAway
+from skillshelf.servers.team.values import NO_SPACE, BlobsAway, BlobsFull, DatabaseAway, DatabaseFull
 
 __all__ = ["ReadyCheck", "TeamServices"]
+
+
+class _BlobsCheck:
+    """Knows whether a blob store can be used. It is asked behind the answers, since it may be slow, and not often."""
+
+    def __init__(self, blobs: BlobStore, clock: Callable[[], float]) -> None:
+        self._blobs = blobs
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._asked: float | None = None
+        self._reason = ""
+        self._problem: str | None = "is being asked"
+
+    def problem(self) -> str | None:
+        """Return what is known, and ask again if that is old."""
+        with self._lock:
+            is_due = self._asked is None or self._clock() - self._asked >= BLOB_CHECK_SECONDS
+            if is_due:
+                self._asked = self._clock()
+        if is_due:
+            threading.Thread(target=self._ask, name="blobs-check", daemon=True).start()
+        return self._problem
+
+    def _ask(self) -> None:
+        reason, problem = "", None
+        try:
+            self._blobs.check()
+        except BlobsAway as error:
+            # The reason holds a path or an address, and is for those who run the server.
+            reason, problem = cut(fold(str(error)), 200), NO_SPACE if isinstance(error, BlobsFull) else "cannot be used"
+        before, self._reason, self._problem = self._reason, reason, problem
+        if reason != before:
+            note(reason or "the blob store can be used again")
+
 
 ReadyCheck = Callable[[], str | None]
 """Return why the server is not ready, or None; it runs in a thread."""
@@ -44,6 +84,13 @@ class TeamServices:
         self.metrics = metrics or Metrics()
         self._checks = [_Check("database", self._database_problem)]
         self.metrics.watch("skillshelf_catalogs", lambda: len(catalogs))
+        self.metrics.watch("skillshelf_database_up", lambda: self._database_problem() is None)
+
+    def add_blobs(self, blobs: BlobStore, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Make it a condition for being ready that a blob store can be used."""
+        check = _BlobsCheck(blobs, clock)
+        check.problem()
+        self.add_check("blobs", check.problem)
 
     def add_check(self, name: str, run: ReadyCheck) -> None:
         """Add a condition for being ready."""
@@ -56,11 +103,9 @@ class TeamServices:
     def _database_problem(self) -> str | None:
         try:
             self.database.check()
-        except DatabaseAway:
+        except DatabaseAway as error:
             # The reason may hold a path or an address, and this route is public.
-            self.metrics.set("skillshelf_database_up", 0)
-            return "does not answer"
-        self.metrics.set("skillshelf_database_up", 1)
+            return NO_SPACE if isinstance(error, DatabaseFull) else "does not answer"
         return None
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The team database in SQLite: a file for each tenant, so that a transaction cannot reach another one."""
 
+import errno
 import re
 import sqlite3
 import threading
@@ -9,21 +10,33 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from skillshelf.core import files
-from skillshelf.core.disk_writes import locked_within, make_own_folder, move, remove, write_new
-from skillshelf.core.limits import DATABASE_CONNECTIONS, DATABASE_WAIT_SECONDS, MIGRATION_WAIT_SECONDS, TENANTS_OPEN
+from skillshelf.core.disk_writes import free_bytes, locked_within, make_own_folder, move, remove, write_new
+from skillshelf.core.limits import (
+    DATABASE_CONNECTIONS,
+    DATABASE_WAIT_SECONDS,
+    DISK_LEAST_BYTES,
+    MIGRATION_WAIT_SECONDS,
+    TENANTS_OPEN,
+)
+from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.migrations import MIGRATIONS, Migration, sqlite_statements
 from skillshelf.servers.team.transactions import NOT_KEPT, Engine, Row, Transaction, now_ms, require_version
 from skillshelf.servers.team.values import (
     DEFAULT_TENANT,
+    NO_SPACE,
     SLUG,
     DatabaseAway,
-    NoSuchTenant,
+    DatabaseFull,
     RowExists,
     TeamError,
     checked_slug,
+    no_such_tenant,
 )
 
 __all__ = ["SqliteDatabase"]
+
+_FILE_OF_ITS_OWN = re.compile(r"lock|v[0-9]+")
+"""What follows the name of a database without an extension in the files beside it that are no tenants."""
 
 
 class _SqliteTransaction:
@@ -74,7 +87,14 @@ class SqliteDatabase:
             return self.path
         folder, _, name = self.path.rpartition("/")
         stem, dot, end = name.rpartition(".")
-        return f"{folder}/{stem or end}.{checked_slug(tenant)}{dot + end if stem else ''}"
+        if self._is_taken(checked_slug(tenant)):
+            raise no_such_tenant(tenant)
+        return f"{folder}/{stem or end}.{tenant}{dot + end if stem else ''}"
+
+    def _is_taken(self, slug: str) -> bool:
+        """Return True if the file of a tenant would be the lock of the database, or the copy of an older version."""
+        has_extension = "." in self.path.rpartition("/")[2].strip(".")
+        return not has_extension and _FILE_OF_ITS_OWN.fullmatch(slug) is not None
 
     @contextmanager
     def transaction(self, tenant: str, *, readonly: bool = False) -> Iterator[Transaction]:
@@ -95,6 +115,11 @@ class SqliteDatabase:
 
     def add_tenant(self, slug: str) -> bool:
         """Make the file of a tenant."""
+        if self._is_taken(slug):
+            raise ConfigurationError(
+                f"{self.path}.{slug} is a file of the database itself (name the tenant otherwise, or the database with "
+                "an extension, for example team.sqlite)"
+            )
         with _sqlite_errors(self.file_of(checked_slug(slug))):
             return self._make(slug)
 
@@ -116,12 +141,14 @@ class SqliteDatabase:
             found = [match[1] for match in map(pattern.fullmatch, files.stamps_in(folder or "/")) if match]
         except OSError as error:
             raise DatabaseAway(f"{folder} cannot be read: {error.strerror or error}") from None
-        return [DEFAULT_TENANT, *sorted(set(found) - {DEFAULT_TENANT})]
+        return [DEFAULT_TENANT, *sorted(slug for slug in {*found} - {DEFAULT_TENANT} if not self._is_taken(slug))]
 
     def check(self) -> None:
-        """Read one row of the default tenant."""
+        """Read one row of the default tenant, and look whether more could be written."""
         with self.transaction(DEFAULT_TENANT, readonly=True) as transaction:
             transaction.row("select id from tenant")
+            if free_bytes(self.path) < DISK_LEAST_BYTES:
+                raise DatabaseFull(NO_SPACE)
 
     def close(self) -> None:
         """Close the connections that are not used."""
@@ -134,7 +161,7 @@ class SqliteDatabase:
         # A connection outlives the removal of its file, and would go on writing to nothing.
         if files.kind_at(path) is None:
             if tenant != DEFAULT_TENANT:
-                raise NoSuchTenant(f"no tenant {tenant}")
+                raise no_such_tenant(tenant)
             raise DatabaseAway(f"{path} is gone")
         if path not in self._migrated:
             self._migrate(path)
@@ -222,6 +249,17 @@ def _sqlite_errors(path: str) -> Iterator[None]:
     except (sqlite3.DataError, UnicodeEncodeError, OverflowError):
         raise TeamError(NOT_KEPT) from None
     except sqlite3.Error as error:
+        is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        # Writing the shared memory beside a log fails as an error of input and output, whatever the reason is.
+        if is_full or (_is_failed_write(error) and free_bytes(path.rpartition("/")[0] or "/") < DISK_LEAST_BYTES):
+            raise DatabaseFull(NO_SPACE) from None
         raise DatabaseAway(f"the database {path} cannot be used: {error}") from None
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DatabaseFull(NO_SPACE) from None
         raise DatabaseAway(f"the database {path} cannot be used: {error.strerror or error}") from None
+
+
+def _is_failed_write(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)

@@ -22,6 +22,7 @@ from skillshelf.servers.team.values import (
     checked_scopes,
     checked_slug,
     checked_subject,
+    no_such_tenant,
 )
 
 __all__ = [
@@ -125,7 +126,7 @@ def create_token(
 
 def _require_tenant(transaction: Transaction) -> None:
     if transaction.row("select id from tenant where id = ?", (transaction.tenant,)) is None:
-        raise NoSuchTenant(f"no tenant {transaction.tenant} (make it with `skillshelf serve tenant create`)")
+        raise no_such_tenant(transaction.tenant)
 
 
 def list_tokens(database: Database, tenant: str) -> list[TokenRecord]:

@@ -29,14 +29,18 @@ __all__ = [
     "JOURNAL_READ",
     "JOURNAL_WRITE",
     "METRICS_READ",
+    "NO_SPACE",
     "PUBLISH",
     "READ",
     "ROLES",
     "SCOPES",
     "SLUG",
     "BlobsAway",
+    "BlobsFull",
     "Caller",
     "DatabaseAway",
+    "DatabaseFull",
+    "IssuerAway",
     "NoSuchTenant",
     "NotAuthenticated",
     "ReleaseExists",
@@ -46,6 +50,7 @@ __all__ = [
     "checked_scopes",
     "checked_slug",
     "checked_subject",
+    "no_such_tenant",
     "status_of",
 ]
 
@@ -61,8 +66,8 @@ SCOPES: Mapping[str, str] = {
     PUBLISH: "publish, yank and approve releases",
     JOURNAL_WRITE: "send journals",
     JOURNAL_READ: "read journals, and usage by day and person",
-    METRICS_READ: "read the metrics of the server, and nothing else",
-    ADMIN: "everything in the tenant, and the metrics",
+    METRICS_READ: "read the metrics of the server with a token of the tenant default, and nothing else",
+    ADMIN: "everything in the tenant; in the tenant default also the metrics",
 }
 """Every scope, and what it allows."""
 
@@ -98,16 +103,35 @@ class DatabaseAway(TeamError):
     """The database does not answer."""
 
 
+class DatabaseFull(DatabaseAway):
+    """The database has no space left on its disk."""
+
+
+class IssuerAway(TeamError):
+    """The issuer of a token does not answer, and the key of the token is not known."""
+
+
 class BlobsAway(TeamError):
     """The blob store does not answer, or has other bytes than it promised."""
 
+
+class BlobsFull(BlobsAway):
+    """The disk of the blob store, or of the files that come from it, has no space left."""
+
+
+NO_SPACE: Final = "no space left on the server's disk"
+"""What callers are told of a full disk."""
 
 FILES_AWAY: Final = "the blob store does not have the files of this skill, or does not answer"
 """What callers are told of `BlobsAway`, whose reason may hold a path or an address."""
 
 
 class TooNew(TeamError):
-    """A revision of the catalog that this server has not seen yet."""
+    """A revision of the catalog that this server has not seen yet; `known` is the newest that it has."""
+
+    def __init__(self, known: int, wanted: int) -> None:
+        super().__init__(f"this server knows revision {known} of the catalog, and {wanted} was asked for; try again")
+        self.known = known
 
 
 class ReleaseExists(TeamError):
@@ -116,6 +140,11 @@ class ReleaseExists(TeamError):
 
 class NoSuchTenant(TeamError):
     """A tenant that the database does not have."""
+
+
+def no_such_tenant(tenant: str) -> NoSuchTenant:
+    """Return the error about a tenant that nobody has made."""
+    return NoSuchTenant(f"no tenant {tenant} (make it with `skillshelf serve tenant create`)")
 
 
 class RowExists(TeamError):
@@ -173,8 +202,10 @@ def checked_slug(slug: str) -> str:
 
 def checked_subject(subject: str) -> str:
     """Return the name of a person or program, or raise `ConfigurationError`."""
-    if not subject or len(subject) > _SUBJECT_CHARS or not subject.isprintable():
-        raise ConfigurationError(f"a subject has 1 to {_SUBJECT_CHARS} printable characters, for example ada@example")
+    if not subject or len(subject) > _SUBJECT_CHARS or not subject.isprintable() or subject.isspace():
+        raise ConfigurationError(
+            f"a subject has 1 to {_SUBJECT_CHARS} printable characters that are not all blanks, for example ada@example"
+        )
     return subject
 
 
@@ -184,6 +215,7 @@ _STATUS: Mapping[type[SkillError], int] = {
     NotAuthenticated: 401,
     DatabaseAway: 503,
     BlobsAway: 503,
+    IssuerAway: 503,
     TooNew: 503,
     ReleaseExists: 409,
     NoSuchTenant: 404,

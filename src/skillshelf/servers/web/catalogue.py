@@ -9,6 +9,7 @@ Skills are named by a slug, which is the last part of their address: the name wh
 encoding of it (`slug_of`). It is unique in a catalogue.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
@@ -233,6 +234,10 @@ class ProblemGroup(NamedTuple):
     preparing: Preparation | None = None
     is_complete: bool = True
 
+    def count(self, severity: str) -> int:
+        """Return the number of its problems of a severity."""
+        return sum(one.severity == severity for one in self.problems)
+
 
 class UsageReport(NamedTuple):
     """The use of skills, as `log stats --json` gives it: rows of `skills`, `users`, `weeks`, `searches`, `denials`.
@@ -250,6 +255,8 @@ class UsageReport(NamedTuple):
     searches: Sequence[Mapping[str, Any]] = ()
     denials: Sequence[Mapping[str, Any]] = ()
     never_used: tuple[str, ...] = ()
+    users_days: int | None = None
+    """The days that the rows of `users` are of; None for all."""
 
 
 class SessionSummary(NamedTuple):
@@ -333,6 +340,10 @@ class Catalogue(Protocol):
         """When the shown state was read, in words; empty if it is always the present one."""
 
     @property
+    def notice(self) -> str:
+        """A sentence that every page begins with; empty if there is nothing to say."""
+
+    @property
     def reader(self) -> str:
         """Who logged in to look; empty where nobody does."""
 
@@ -345,6 +356,12 @@ class Catalogue(Protocol):
 
     def skills(self) -> Sequence[SkillSummary]:
         """Return all skills, sorted by place and name."""
+
+    def places(self) -> Mapping[str, Sequence[SkillSummary]]:
+        """Return all skills by place, sorted by name."""
+
+    def slug_named(self, name: str) -> str:
+        """Return the slug of the first skill that has a name, or calls itself so; empty if there is none."""
 
     def search(self, query: str) -> SearchAnswer:
         """Return the skills that fit a query; never wait for an index."""
@@ -373,6 +390,9 @@ class Catalogue(Protocol):
     def usage(self) -> UsageReport | None:
         """Return the use of skills; None if nothing was recorded."""
 
+    def use(self, skill: SkillSummary) -> Mapping[str, Any] | None:
+        """Return the row of one skill in the use of skills; None if it was not used."""
+
     def sessions(self) -> Sequence[SessionSummary]:
         """Return the sessions of the journals, the newest first."""
 
@@ -384,6 +404,7 @@ class Catalogue(Protocol):
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 _SLUG_CHARS = 100
+_IS_SLUG = re.compile(rf"[a-zA-Z0-9_-][a-zA-Z0-9_.-]{{0,{_SLUG_CHARS - 1}}}")
 
 
 def slug_of(name: str) -> str:
@@ -391,6 +412,8 @@ def slug_of(name: str) -> str:
 
     It is also the name of a folder of a static site, so it is short, and neither hidden nor a step upward.
     """
+    if _IS_SLUG.fullmatch(name) is not None:
+        return name
     encoded = name.encode("utf-8", "surrogateescape")
     slug = "".join(chr(byte) if chr(byte) in _PLAIN else f"~{byte:02x}" for byte in encoded)
     if slug.startswith("."):

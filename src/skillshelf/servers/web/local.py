@@ -94,6 +94,8 @@ class LocalOptions(NamedTuple):
     all_hosts: bool = False
     hidden_home: str | None = None
     """The home folder that texts must not name, where the environment has none."""
+    within: str | None = None
+    """The folder that skills must really lie in; None for anywhere."""
 
 
 class LocalCatalogue:
@@ -156,7 +158,11 @@ class LocalCatalogue:
         options = self._options
         try:
             found = take_inventory(
-                options.environment, options.settings, all_hosts=options.all_hosts, cache_folder=options.cache
+                options.environment,
+                options.settings,
+                all_hosts=options.all_hosts,
+                cache_folder=options.cache,
+                within=options.within,
             )
             journals = self._journals.read()
         except (SkillError, OSError) as error:
@@ -198,6 +204,11 @@ class LocalCatalogue:
         return self._clock
 
     @property
+    def notice(self) -> str:
+        """Nothing: what cannot be read is a problem of its own."""
+        return ""
+
+    @property
     def reader(self) -> str:
         """Nobody: whoever started the command looks."""
         return ""
@@ -227,6 +238,14 @@ class LocalCatalogue:
     def skills(self) -> Sequence[SkillSummary]:
         """Return all skills, by place and name."""
         return self._current().summaries
+
+    def places(self) -> Mapping[str, Sequence[SkillSummary]]:
+        """Return all skills by place, sorted by name."""
+        return self._current().places
+
+    def slug_named(self, name: str) -> str:
+        """Return the slug of the first skill that has a name, or calls itself so; empty if there is none."""
+        return self._current().slug_by_name.get(name, "")
 
     # Pages ----------------------------------------------------------------------------------------
 
@@ -280,6 +299,11 @@ class LocalCatalogue:
         """Return what the journals say of the use of skills."""
         self._current()
         return self.journals.usage
+
+    def use(self, skill: SkillSummary) -> Mapping[str, Any] | None:
+        """Return what the journals say of the use of one skill."""
+        found, names = self.journals.usage, (skill.declared or skill.name, skill.name)
+        return next((row for row in found.skills if row["name"] in names), None) if found is not None else None
 
     def sessions(self) -> Sequence[SessionSummary]:
         """Return the sessions of the journals."""
@@ -398,6 +422,20 @@ class _State:
     @cached_property
     def _summary_by_slug(self) -> dict[str, SkillSummary]:
         return {summary.slug: summary for summary in self.summaries}
+
+    @cached_property
+    def places(self) -> dict[str, list[SkillSummary]]:
+        """All skills in short, by place."""
+        found: dict[str, list[SkillSummary]] = {}
+        for summary in self.summaries:
+            found.setdefault(summary.place, []).append(summary)
+        return found
+
+    @cached_property
+    def slug_by_name(self) -> dict[str, str]:
+        """The slug of the first skill of each name, and of each name that a skill gives itself."""
+        declared = {summary.declared: summary.slug for summary in reversed(self.summaries) if summary.declared}
+        return declared | {summary.name: summary.slug for summary in reversed(self.summaries)}
 
     # Search ---------------------------------------------------------------------------------------
 

@@ -5,8 +5,10 @@ the renderer makes goes through a sanitiser with a short list of elements.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from html import escape, unescape
 from posixpath import normpath
 from urllib.parse import unquote
 
@@ -65,9 +67,9 @@ def _has_wide_table(text: str) -> bool:
 def render_markdown(text: str, to_file: ToFile) -> Markup:
     """Return the HTML of a Markdown text, cut after `WEB_MARKDOWN_CHARS`; the caller says that it was cut.
 
-    A text with a very wide table keeps its tables as text.
+    A text with a very wide table keeps its tables as text. Lines of which Markdown shows only a part follow at the end.
     """
-    text = shown_lines(text[:WEB_MARKDOWN_CHARS])
+    text = _BLANKS.sub(lambda found: found[0][:_MOST_BLANKS], shown_lines(text[:WEB_MARKDOWN_CHARS]))
     parser = _parser(tables=not _has_wide_table(text))
     tokens = parser.parse(text)
     for token in tokens:
@@ -79,11 +81,41 @@ def render_markdown(text: str, to_file: ToFile) -> Markup:
     html = re.sub("<pre>", '<pre tabindex="0">', html)
     html = html.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>')
     html = html.replace("</table>", "</table></div>")
+    if unseen := _unseen_lines(text, html):
+        lines = "\n".join(map(escape, unseen))
+        html += f'<p><strong>Also written there, and not shown above:</strong></p><pre tabindex="0">{lines}</pre>'
     cleaned = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=set(), link_rel=None)
     # The sanitiser is what makes this safe.
     return Markup(cleaned)
 
 
+def _unseen_lines(text: str, html: str) -> list[str]:
+    """Return the lines of a text with words that its HTML does not have, as they are written.
+
+    Markdown leaves out the definitions and titles of links, what follows the language of a code block, cells beyond the
+    head of a table, and what is nested very deeply: a model reads all of that.
+    """
+    # An address that is its own text is not said twice.
+    missing = _words(re.sub(r"\[([^\[\]\n]+)\]\(\1\)", r"\1", text))
+    missing.subtract(_words(html.replace("<wbr>", "")))
+    found = []
+    for line in text.split("\n") if max(missing.values(), default=0) > 0 else ():
+        words = _words(line)
+        if any(missing[word] > 0 for word in words):
+            missing.subtract(words)
+            found.append(line)
+    return found
+
+
+def _words(text: str) -> "Counter[str]":
+    return Counter(_WORD.findall(unescape(unquote(text))))
+
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+"""A word that could say something: the numbers of lists are not in HTML."""
+_MOST_BLANKS = 500
+_BLANKS = re.compile(rf"[ \t]{{{_MOST_BLANKS + 1},}}")
+"""More blanks in a row than any text needs: the renderer takes seconds for thousands of tabs."""
 _LONG_WORD = re.compile(r"[^\s<>&]{100}(?=[^\s<>&]{100})")
 
 

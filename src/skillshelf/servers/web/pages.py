@@ -20,7 +20,7 @@ from skillshelf.core.limits import WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
 from skillshelf.servers.web.assets import asset, template_source
-from skillshelf.servers.web.catalogue import Catalogue, ProblemEntry, ProblemGroup, SkillSummary
+from skillshelf.servers.web.catalogue import Catalogue, ProblemEntry, ProblemGroup
 from skillshelf.servers.web.markdown import render_markdown, shown_lines
 
 __all__ = [
@@ -142,6 +142,7 @@ def _html(template: str, request: PageRequest, *, status: int = 200, **values: A
             live=request.live,
             title=catalogue.title,
             as_of=catalogue.as_of,
+            notice=catalogue.notice,
             reader=catalogue.reader,
             has=catalogue.parts,
             query=request.query.get("q", ""),
@@ -193,13 +194,6 @@ def _page_of(rows: Sequence[Any], request: PageRequest, most: int = WEB_ROWS) ->
     return PageOfRows(rows[(number - 1) * most : number * most], number, pages, len(rows))
 
 
-def _by_place(skills: Sequence[SkillSummary]) -> dict[str, list[SkillSummary]]:
-    places: dict[str, list[SkillSummary]] = {}
-    for skill in skills:
-        places.setdefault(skill.place, []).append(skill)
-    return places
-
-
 # Pages --------------------------------------------------------------------------------------------
 
 
@@ -209,7 +203,7 @@ def _home(request: PageRequest) -> PageAnswer:
     skills = catalogue.skills()
     groups = catalogue.problems()
     urgent = _most_urgent(groups)
-    return _html("home.html", request, skills=skills, groups=groups, places=_by_place(skills), urgent=urgent)
+    return _html("home.html", request, skills=skills, groups=groups, places=catalogue.places(), urgent=urgent)
 
 
 _URGENT_SHOWN = 5
@@ -225,7 +219,7 @@ def _most_urgent(groups: Sequence[ProblemGroup]) -> list[ProblemEntry]:
 def _skills(request: PageRequest) -> PageAnswer:
     skills = request.catalogue.skills()
     place = request.query.get("place", "")
-    shown = [skill for skill in skills if skill.place == place] if place else skills
+    shown = request.catalogue.places().get(place, ()) if place else skills
     most = WEB_ROWS if request.live else max(1, len(shown))
     return _html("skills.html", request, page=_page_of(shown, request, most), place=place, all=len(skills))
 
@@ -253,14 +247,8 @@ def _skill(request: PageRequest) -> PageAnswer:
         skill=detail,
         body=render_markdown(detail.text, to_file),
         versions=request.catalogue.versions(slug) or (),
-        use=_use_of(request, detail.summary),
+        use=request.catalogue.use(detail.summary),
     )
-
-
-def _use_of(request: PageRequest, skill: SkillSummary) -> Mapping[str, Any] | None:
-    found = request.catalogue.usage() if "usage" in request.catalogue.parts else None
-    names = (skill.declared or skill.name, skill.name)
-    return next((row for row in found.skills if row["name"] in names), None) if found is not None else None
 
 
 def _why(request: PageRequest) -> PageAnswer:
@@ -348,10 +336,18 @@ _PROBLEMS_SHOWN = 25
 
 
 def _usage(request: PageRequest) -> PageAnswer:
-    listed = request.catalogue.skills()
-    skills = {skill.declared: skill.slug for skill in reversed(listed) if skill.declared}
-    skills |= {skill.name: skill.slug for skill in reversed(listed)}
-    return _html("usage.html", request, usage=request.catalogue.usage(), slugs=skills, most=WEB_ROWS)
+    catalogue = request.catalogue
+    usage = catalogue.usage()
+    used = [row for row in usage.skills if row["uses"]] if usage is not None else []
+    return _html(
+        "usage.html",
+        request,
+        usage=usage,
+        page=_page_of(used, request),
+        most_used=max((row["uses"] for row in used), default=1),
+        slug_named=catalogue.slug_named,
+        most=WEB_ROWS,
+    )
 
 
 def _journal(request: PageRequest) -> PageAnswer:

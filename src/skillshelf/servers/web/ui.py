@@ -7,7 +7,6 @@ page of another origin are refused before anything else.
 
 import os
 import secrets
-import socket
 import sys
 import threading
 import time
@@ -23,7 +22,7 @@ from starlette.responses import RedirectResponse, Response
 
 from skillshelf.core.console import note, write
 from skillshelf.core.limits import WEB_CONNECTIONS, WEB_TOKEN_SECONDS
-from skillshelf.errors import ConfigurationError
+from skillshelf.core.server_socket import listening_socket
 from skillshelf.servers.web.catalogue import Catalogue
 from skillshelf.servers.web.pages import HEADERS, message_page, page_response, page_routes
 
@@ -137,7 +136,7 @@ def ui_app(catalogue: Catalogue, access: OneTimeAccess, port: int) -> _App:
 
 def serve_ui(catalogue_of: Callable[[], Catalogue], *, port: int, open_browser: bool) -> None:
     """Serve on loopback until a signal comes; the address is the first line that is printed."""
-    bound = _bind(port)
+    bound = listening_socket(_ADDRESS, port, backlog=_BACKLOG, hint="choose another --port")
     port = bound.getsockname()[1]
     access = OneTimeAccess(port)
     address = f"http://{_ADDRESS}:{port}/?token={access.token}"
@@ -165,19 +164,6 @@ def serve_ui(catalogue_of: Callable[[], Catalogue], *, port: int, open_browser: 
     except KeyboardInterrupt:
         # The usual end; uvicorn has closed its connections, and raises the signal again.
         return
-
-
-def _bind(port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((_ADDRESS, port))
-        bound.listen(_BACKLOG)
-    except OSError as error:
-        bound.close()
-        reason = error.strerror or str(error)
-        raise ConfigurationError(f"cannot listen on {_ADDRESS}:{port}: {reason} (choose another --port)") from None
-    return bound
 
 
 def _open_browser(address: str) -> None:

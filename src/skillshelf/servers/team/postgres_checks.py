@@ -1,0 +1,141 @@
+"""Check a PostgreSQL database before it is used: why there is no connection, the role, and what keeps tenants apart.
+
+What is said never holds a password, although the errors of the library may quote the address.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from skillshelf.core.text import cut, fold
+from skillshelf.errors import ConfigurationError
+from skillshelf.servers.team.migrations import APP_ROLE, RETAINED_TABLES, SCHEMA, SHARED_TABLES, TENANT_TABLES
+from skillshelf.servers.team.transactions import Row
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["MALFORMED", "connection_problem", "require_kept_apart", "require_plain_role"]
+
+MALFORMED: Final = (
+    "the address of the database is not one: it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+    "with %40 for @, %3A for : and %2F for / in a password"
+)
+
+_REASON_CHARS = 200
+
+# Connections -------------------------------------------------------------------------------------
+
+_PROBLEMS: Mapping[str, str] = {
+    r"connection refused|no such file or directory": "nothing listens at {place} (is PostgreSQL running there?)",
+    r"name or service not known|not known|translate host name|no address associated|resolve|name resolution": (
+        "the host of {place} is not known (check the address)"
+    ),
+    r"password authentication failed|no password supplied|fe_sendauth": (
+        "{place} does not take the password of {user} (check the address; `skillshelf serve migrate --password-file` "
+        "gives the role of the server another one)"
+    ),
+    r"role .* does not exist": "{place} has no role {user} (use the address that `skillshelf serve migrate` prints)",
+    r"database .* does not exist": "{place} has no database {name} (create it, then run `skillshelf serve migrate`)",
+    r"pg_hba": "{place} does not let {user} connect to {name} from here (see its pg_hba.conf)",
+    r"too many (clients|connections)|remaining connection slots": "{place} has no connection left (max_connections)",
+    r"timeout expired|timed out": "{place} does not answer (check the address and the network)",
+    r"\bssl\b|certificate": "{place} and this program do not agree about TLS ({reason})",
+    r"starting up|shutting down|recovery mode": "{place} is starting or stopping; try again",
+}
+"""What the library says about a connection, and what is to be done about it."""
+
+
+def connection_problem(url: str, error: Exception) -> str:
+    """Return in one line why there is no connection to the database at an address, and what to do."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    known = {key: str(value) for key, value in conninfo_to_dict(url).items() if value}
+    port = known.get("port", "5432")
+    if not port.replace(",", "").isdecimal() or "@" in known.get("host", "") + known.get("dbname", ""):
+        # A password with a slash or an at sign, of which a part was taken for something else.
+        return MALFORMED
+    reason = fold(str(error)).rpartition(" failed: ")[2]
+    for secret in filter(None, (known.get("password"), known.get("sslpassword"))):
+        reason = reason.replace(secret, "...")
+    place = f"{known.get('host', 'this machine')}:{port}"
+    user = known.get("user", "this user")
+    told = {"place": place, "user": user, "name": known.get("dbname", user), "reason": cut(reason, _REASON_CHARS)}
+    for pattern, message in _PROBLEMS.items():
+        if re.search(pattern, reason, re.IGNORECASE):
+            return f"the database cannot be reached: {message.format(**told)}"
+    return "the database cannot be reached: {place}: {reason}".format(**told)
+
+
+# Roles -------------------------------------------------------------------------------------------
+
+_ROLE = """select current_user, bool_or(r.rolsuper), bool_or(r.rolbypassrls), bool_or(r.rolcreaterole),
+    exists (select 1 from (
+            select c.relowner as owner from pg_class c where c.relnamespace = n.oid
+            union select p.proowner from pg_proc p where p.pronamespace = n.oid
+            union select n.nspowner) as owned
+        where pg_has_role(current_user, owned.owner, 'member')),
+    bool_or(r.rolname = %s)
+    from pg_roles r left join pg_namespace n on n.nspname = %s
+    where pg_has_role(current_user, r.oid, 'member') group by n.oid, n.nspowner"""
+"""The role, and what holds for it or for a role that it may take on."""
+
+_AS_ITSELF = "run `skillshelf serve migrate` as this role, and use the address that it prints"
+_AS_OWNER = "use the address that `skillshelf serve migrate` prints when the owner of the tables runs it"
+
+
+def require_plain_role(connection: "psycopg.Connection[Row]") -> None:
+    """Raise `ConfigurationError` unless the role is that of the server, or a member of it, and may do nothing else."""
+    row = connection.execute(_ROLE, (APP_ROLE, SCHEMA)).fetchone()
+    name, is_super, bypasses, creates, owns, is_member = row or ("?", True, True, True, True, False)
+    why, advice = None, _AS_OWNER
+    if is_super:
+        why, advice = "is a superuser, or may become one", _AS_ITSELF
+    elif owns:
+        why, advice = "owns the tables, or may become their owner", _AS_ITSELF
+    elif bypasses:
+        why = "has BYPASSRLS, or may become a role that has it"
+    elif creates:
+        why = "may create roles"
+    if why is not None:
+        raise ConfigurationError(f"the role {name} {why}, so tenants would not be kept apart ({advice})")
+    if not is_member:
+        raise ConfigurationError(f"the role {name} is neither {APP_ROLE} nor a member of it ({_AS_OWNER})")
+
+
+# Row-level security ------------------------------------------------------------------------------
+
+_TABLES = """select t.name, c.relrowsecurity, c.relforcerowsecurity,
+    array(select p.policyname::text from pg_policies p where p.schemaname = %(schema)s and p.tablename = t.name),
+    array(select p.policyname::text from pg_policies p where p.schemaname = %(schema)s and p.tablename = t.name
+        and p.policyname = 'of_tenant' and p.qual like '%%' || t.names || '%%'
+        and (p.with_check is null or p.with_check like '%%' || t.names || '%%'))
+    from unnest(%(tables)s::text[], %(names)s::text[]) as t(name, names)
+    left join (pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = %(schema)s)
+        on c.relname = t.name and c.relkind in ('r', 'p')"""
+"""Each table, the switches of its row-level security, its policies, and the one that names what bounds its rows."""
+
+
+def require_kept_apart(connection: "psycopg.Connection[Row]") -> None:
+    """Raise `ConfigurationError` if a table is missing, or its row-level security is not as the migration left it."""
+    bounds = {**dict.fromkeys(TENANT_TABLES, "skillshelf.tenant"), **dict.fromkeys(SHARED_TABLES, "release")}
+    given = {"schema": SCHEMA, "tables": [*bounds], "names": [*bounds.values()]}
+    for table, enabled, forced, policies, good in connection.execute(_TABLES.encode(), given).fetchall():
+        problem, advice = None, "run `skillshelf serve migrate` as the owner of the tables"
+        if enabled is None:
+            problem, advice = "is missing", "restore the database from a backup"
+        elif not enabled or not forced:
+            problem = f"has no row-level security{'' if not enabled else ' for its owner'}"
+        elif not good:
+            problem = "has no policy that shows a tenant its own rows alone"
+        elif more := sorted({*policies} - _expected(table)):
+            problem, advice = f"has a policy that skillshelf did not make: {more[0]}", "drop it as the owner"
+        if problem is not None:
+            raise ConfigurationError(
+                f"the table {SCHEMA}.{table} {problem}, so tenants would not be kept apart ({advice})"
+            )
+
+
+def _expected(table: str) -> set[str]:
+    more = {"of_retention"} if table in RETAINED_TABLES else {"added"} if table in SHARED_TABLES else set()
+    return {"of_tenant", *more}

@@ -1,0 +1,150 @@
+"""The lists on the pages of a team server, while its catalog changes and when it has many skills."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.teams import running_team
+from support.trees import Machine, write_skill
+
+from skillshelf.core.limits import JOURNAL_ROWS, WEB_PEOPLE_DAYS, WEB_ROWS  # isort: skip
+from support.waiting import wait_for
+
+from skillshelf.core.values import CatalogSkill
+from skillshelf.search.collisions import near_duplicates
+from skillshelf.servers.team.database import Database, open_database
+from skillshelf.servers.team.journal_removal import first_kept
+from skillshelf.servers.team.similar_skills import SimilarSkills
+from skillshelf.servers.team.skill_lists import SkillList
+from skillshelf.servers.web.paths import ShownPaths
+
+SUBJECTS = ("invoices", "contracts", "payslips", "receipts", "statements", "passports", "tickets", "parcels")
+VERBS = ("Extracts", "Translates", "Archives", "Compares")
+
+
+@pytest.fixture
+def skills(machine: Machine) -> tuple[CatalogSkill, ...]:
+    """Skills of which some say nearly the same, sorted by name."""
+    root = machine.home / ".agents/skills"
+    for subject in SUBJECTS:
+        for verb in VERBS:
+            text = f"{verb} the totals of scanned {subject} for the yearly {verb.lower()} audit of {subject}"
+            _write(root, f"{verb}-{subject}".lower(), text)
+            if subject in SUBJECTS[:3]:
+                _write(root, f"{verb}-{subject}-copy".lower(), f"{text} again")
+    return tuple(sorted(machine.catalog().skills, key=lambda skill: skill.name))
+
+
+def _write(root: Path, name: str, description: str) -> None:
+    write_skill(root, name, f"---\nname: {name}\ndescription: {description}\n---\nText.\n")
+
+
+def _named(similar: SimilarSkills, skills: tuple[CatalogSkill, ...]) -> set[str]:
+    return {path for pair in similar.update(skills) for path in (pair.path, pair.other)}
+
+
+def test_the_same_skills_are_similar_as_when_all_are_compared(skills: tuple[CatalogSkill, ...]) -> None:
+    pairs = near_duplicates([skill.description for skill in skills])
+
+    assert len(pairs) > 10
+    assert _named(SimilarSkills(), skills) == {skills[place].path for pair in pairs for place in pair}
+
+
+def test_similar_skills_follow_every_change(skills: tuple[CatalogSkill, ...]) -> None:
+    similar, first = SimilarSkills(), skills[0]
+    similar.update(skills)
+    edited = first._replace(description="Plants tulips beside the garden wall every autumn morning")
+
+    for now in ((edited, *skills[1:]), skills[1:], skills, skills[5:], (), skills):
+        assert _named(similar, now) == _named(SimilarSkills(), now), len(now)
+
+
+def test_many_copies_are_as_many_pairs_as_copies(skills: tuple[CatalogSkill, ...]) -> None:
+    copies = tuple(skills[0]._replace(name=f"copy-{number}", path=f"/copy-{number}") for number in range(300))
+
+    assert len(SimilarSkills().update(copies)) == len(copies) - 1
+
+
+def test_addresses_after_a_change_are_those_of_a_new_list(skills: tuple[CatalogSkill, ...]) -> None:
+    shown = ShownPaths("/work", None)
+    added = skills[0]._replace(name="new-one", path="/new-one")
+    twin = skills[0]._replace(name="NEW-one", path="/twin")
+    before = SkillList(skills[:-1], shown)
+
+    for now in (skills[:-1], (*skills[:-2], added), (added, twin), (added, *skills[3:]), skills):
+        assert before.slug_by_path
+        before = SkillList(now, shown, before)
+        assert before.slug_by_path == SkillList(now, shown).slug_by_path
+        assert [*before.by_slug.values()] == [*now]
+
+
+def test_a_list_shows_what_was_similar_until_it_is_compared_again(skills: tuple[CatalogSkill, ...]) -> None:
+    first = SkillList(skills, ShownPaths("/work", None))
+    assert first.collisions().preparing is not None
+    wait_for(lambda: first.collisions().problems or None)
+
+    second = SkillList(skills[:-1], ShownPaths("/work", None), first)
+
+    assert second.collisions().preparing is None
+    assert second.collisions().problems
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    """A database with more sessions, and more skills that were used, than one answer of the API has."""
+    opened = open_database(f"sqlite:///{tmp_path}/many.sqlite")
+    with opened.transaction("default") as transaction:
+        transaction.execute_many(
+            "insert into journal_session (tenant, stream, session, subject, client, started, latest, events) "
+            "values ('default', 'ab', ?, 'ada', 'probe', 1, ?, 2)",
+            [(f"s{number:05}", number) for number in range(JOURNAL_ROWS + 50)],
+        )
+        transaction.execute_many(
+            "insert into usage_day (tenant, day, skill, tree, loads) values ('default', 20261117, ?, 't', ?)",
+            [(f"skill-{number:05}", number + 1) for number in range(JOURNAL_ROWS + 50)],
+        )
+    return opened
+
+
+def test_no_session_and_no_use_is_left_out(machine: Machine, database: Database) -> None:
+    write_skill(machine.home / ".agents/skills", "skill-00000")
+    write_skill(machine.home / ".agents/skills", "skill-never")
+    total = JOURNAL_ROWS + 50
+    with running_team(machine, database) as team:
+        team.wait_until_ready()
+        token = team.token("ada", "admin")
+        journal, usage = team.get("/journal", token).body.decode(), team.get("/usage", token).body.decode()
+        last = total // WEB_ROWS + 1
+        end = {path: team.get(f"{path}?page={last}", token).body.decode() for path in ("/journal", "/usage")}
+        oldest = team.get("/journal/ab.s00000", token)
+
+    assert f"{total:,} sessions" in journal
+    assert f"Page 1 of {last}" in journal
+    assert f"Page 1 of {last}" in usage
+    assert "s00000" in end["/journal"]
+    assert "skill-00000" in end["/usage"]
+    # The least used one is not called unused.
+    assert "skill-00000" not in usage
+    assert "skill-never" in usage
+    assert oldest.status == 200
+
+
+def test_the_use_by_people_is_that_of_the_last_days_and_says_so(machine: Machine, database: Database) -> None:
+    today = first_kept(0)
+    with database.transaction("default") as transaction:
+        transaction.execute_many(
+            "insert into usage_person (tenant, day, subject, skill, loads) values ('default', ?, ?, ?, 3)",
+            [(20200101, "zoe", "a"), (today, "bob", "a"), (today, "bob", "b"), (first_kept(1), "bob", "a")],
+        )
+    with running_team(machine, database) as team:
+        token = team.token("ada", "admin")
+        page = team.get("/usage", token).body.decode()
+        everybody = team.get("/api/v1/usage?by=person", token).body.decode()
+
+    assert f"in the last {WEB_PEOPLE_DAYS} days" in page
+    row = page[page.index(">bob ") :]
+    assert [int(number) for number in re.findall(r"<span>(?:<b>)?(\d+)", row)[:2]] == [9, 2]
+    assert "zoe" not in page
+    assert "zoe" in everybody

@@ -1,0 +1,152 @@
+"""Operators see what a team server does and what is wrong with it: metrics, the blob store, and a full disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.journal_streams import chain, events
+from support.mcps import HELLO
+from support.published_servers import packed
+from support.teams import RunningTeam, running_team
+from support.trees import SOURCE, Machine, write_skill
+from support.waiting import wait_for
+
+from skillshelf.servers.team.blobs import FolderBlobs
+from skillshelf.servers.team.database import Database, SqliteDatabase
+from skillshelf.servers.team.metrics import METRICS
+
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+def values_of(team: RunningTeam) -> dict[str, float]:
+    """The sum of the samples of every metric; a histogram has the number of its durations."""
+    found: dict[str, float] = {}
+    for line in team.get("/metrics").body.decode().splitlines():
+        if not line.startswith("#"):
+            name, value = line.partition("{")[0].partition(" ")[0], line.rpartition(" ")[2]
+            name = name.removesuffix("_count")
+            found[name] = found.get(name, 0) + float(value)
+    return found
+
+
+def use_everything(team: RunningTeam) -> None:
+    """Do what each metric counts at least once."""
+    admin = team.token("root", "admin")
+    team.get("/api/v1/search?q=alpha", admin)
+    team.get("/api/v1/skills")
+    team.ask("POST", "/mcp", admin, headers=JSON, body=json.dumps(HELLO).encode())
+    team.ask("POST", "/login", body=f"token={admin}".encode())
+    assert team.ask("POST", "/api/v1/releases", admin, body=packed("beta")).status == 201
+    assert team.ask("POST", "/api/v1/releases", admin, body=packed("beta")).status == 200
+    lines = chain(events(3))
+    path = "/api/v1/journal?stream=" + "a" * 32
+    assert team.ask("POST", path, admin, body=b"".join(line + b"\n" for line in lines)).status == 200
+    edited = [line.replace(b"probe/1.0", b"probe/2.0") for line in lines]
+    team.ask("POST", path, admin, body=b"".join(line + b"\n" for line in edited))
+
+
+def test_every_metric_is_moved_by_what_it_counts(machine: Machine, database: Database) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    with running_team(machine, database, blobs=FolderBlobs(str(machine.base / "blobs"))) as team:
+        team.wait_until_ready()
+        use_everything(team)
+        found = values_of(team)
+
+    assert {name: found.get(name) for name in METRICS if not found.get(name)} == {}
+    assert found["skillshelf_releases_total"] == 1
+    assert found["skillshelf_journal_lines_total"] == 3
+
+
+def test_the_metrics_say_that_the_database_is_away_also_if_nobody_asks_whether_the_server_is_ready(
+    machine: Machine, tmp_path: Path
+) -> None:
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite"))) as team:
+        assert values_of(team)["skillshelf_database_up"] == 1
+        (tmp_path / "team.sqlite").rename(tmp_path / "elsewhere")
+        assert values_of(team)["skillshelf_database_up"] == 0
+
+
+# The blob store -----------------------------------------------------------------------------------
+
+
+def test_a_blob_store_that_cannot_be_written_makes_a_server_not_ready(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    blobs = FolderBlobs(str(tmp_path / "file"))
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite")), blobs=blobs) as team:
+        found = wait_for(lambda: team.get("/ready").json if b"cannot be used" in team.get("/ready").body else None)
+
+        assert (found["status"], found["checks"]["blobs"]) == ("not ready", "cannot be used")
+        assert str(tmp_path) not in json.dumps(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["{}/file", "{}/file/below", "/proc/nope/x"])
+def test_a_server_does_not_start_with_a_folder_of_blobs_that_cannot_be_written(
+    machine: Machine, tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    done = machine.run("serve", "--listen", "127.0.0.1:0", "--blobs", folder.format(tmp_path))
+
+    assert done.returncode != 0
+    assert "cannot be used" in done.stderr
+    assert "--blobs" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+# A full disk --------------------------------------------------------------------------------------
+
+FULL = """
+import json, sys
+from pathlib import Path
+from support.journal_streams import chain, events
+from support.published_servers import packed, running_server
+from skillshelf.servers.team.values import Caller
+
+disk = Path(sys.argv[1])
+ada = Caller("ada", "acme", frozenset({"admin"}))
+with running_server(disk, f"sqlite:///{disk}/team.sqlite") as server:
+    server.json(ada, "POST", "/api/v1/releases", packed("alpha"), 201)
+    filler = open(disk / "filler", "wb", buffering=0)
+    for size in (65536, 4096, 512, 1):
+        try:
+            while True:
+                filler.write(bytes(size))
+        except OSError:
+            pass
+    lines = b"".join(line + b"\\n" for line in chain(events(400)))
+    answers = [
+        server.call(ada, "POST", "/api/v1/releases", packed("beta", "text " * 2000)),
+        server.call(ada, "POST", "/api/v1/journal", lines, stream="a" * 32),
+    ]
+    told = [[one.status, json.loads(one.body)["error"]["message"]] for one in answers]
+    told.append(server.server.services.problems()["database"])
+    filler.truncate(0)
+    again = server.call(ada, "POST", "/api/v1/releases", packed("beta", "text " * 2000))
+    print(json.dumps([*told, again.status, server.server.services.problems()["database"]]))
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_named_by_publishing_pushing_and_readiness(tmp_path: Path) -> None:
+    # A disk of a few megabytes, in a space of its own: nobody else sees it.
+    mounted = f"mount -t tmpfs -o size=6m none {tmp_path} && exec {sys.executable} - {tmp_path}"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mounted],
+        input=FULL,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{SOURCE}:{Path(__file__).parent.parent}"},
+        timeout=300,
+        check=False,
+    )
+    if "unshare:" in done.stderr or "mount:" in done.stderr:
+        pytest.skip("a test that mounts a small disk needs namespaces of users")
+    assert done.returncode == 0, done.stderr
+
+    full = "no space left on the server's disk"
+    assert json.loads(done.stdout) == [[503, full], [503, full], full, 201, None]
+    assert "Traceback" not in done.stderr
