@@ -26,8 +26,9 @@ from skillshelf.errors import SkillError
 from skillshelf.install.pack import zip_of
 from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import Database, migrate_postgres, open_database
-from skillshelf.servers.team.published_catalog import PublishedCatalogs, digests_of
+from skillshelf.servers.team.published_catalog import PublishedCatalogs
 from skillshelf.servers.team.release_access import Releases
+from skillshelf.servers.team.tenant_shelf import digests_of
 from skillshelf.servers.team.tokens import create_token
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import Caller
@@ -348,5 +349,5 @@ def build_snapshot(home: Path, database: str, blobs: Path, pages: Path) -> float
             skill._replace(real_path=f"{pages}/{skill.name}/SKILL.md", real_dir=f"{pages}/{skill.name}")
             for skill in shelf.catalog.skills
         ]
-        catalogs.snapshots.build("default", shelf.state.rev, skills, digests_of(skills), lambda skill: None)
+        catalogs.source.snapshots.build("default", shelf.state.rev, skills, digests_of(skills), lambda skill: None)
     return time.process_time() - began

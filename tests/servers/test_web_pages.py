@@ -35,7 +35,8 @@ from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS, WEB_REFRESH_SECONDS, WEB_TABLE_COLUMNS
 from skillshelf.servers.web import assets, local
 from skillshelf.servers.web.catalogue import Preparation, SearchAnswer, slug_of, slugs_of
-from skillshelf.servers.web.local import LocalCatalogue, LocalOptions
+from skillshelf.servers.web.local import LocalCatalogue
+from skillshelf.servers.web.local_state import LocalOptions
 from skillshelf.servers.web.markdown import render_markdown
 from skillshelf.servers.web.paths import ShownPaths
 

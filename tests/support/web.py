@@ -20,7 +20,8 @@ from support.trees import Machine, write_skill
 pytest.importorskip("starlette", reason="needs the extra: pip install 'skillshelf[web]'")
 pytest.importorskip("nh3", reason="needs the extra: pip install 'skillshelf[web]'")
 
-from skillshelf.servers.web.local import LocalCatalogue, LocalOptions
+from skillshelf.servers.web.local import LocalCatalogue
+from skillshelf.servers.web.local_state import LocalOptions
 from skillshelf.servers.web.ui import OneTimeAccess, ui_app
 
 

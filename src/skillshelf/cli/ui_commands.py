@@ -13,7 +13,8 @@ from skillshelf.core.text import plural, visible
 from skillshelf.errors import DONE, ConfigurationError
 
 if TYPE_CHECKING:
-    from skillshelf.servers.web.local import LocalCatalogue, LocalOptions
+    from skillshelf.servers.web.local import LocalCatalogue
+    from skillshelf.servers.web.local_state import LocalOptions
 
 __all__ = ["site", "ui"]
 
@@ -57,7 +58,7 @@ def site(values: Values) -> int:
 
 
 def _options(values: Values) -> "LocalOptions":
-    from skillshelf.servers.web.local import LocalOptions
+    from skillshelf.servers.web.local_state import LocalOptions
 
     shelf = shelf_for(values)
     journals = tuple(os.path.abspath(path) for path in values["journal"])

@@ -62,10 +62,10 @@ def test_a_snapshot_made_by_one_server_answers_on_another_that_read_no_skill(tmp
     with running_server(tmp_path, address, home=tmp_path / "b") as second:
         # A word of the text alone: it is in the snapshot, and no tree is on this machine yet.
         assert names_for(second, "frobnicator valve") == ["deploy"]
-        assert list(second.published.store.trees()) == []
+        assert list(second.published.source.store.trees()) == []
         shown = second.json(ADA, "GET", "/api/v1/skills/deploy")
         assert "frobnicator" in shown["text"]
-        assert len(list(second.published.store.trees())) == 1
+        assert len(list(second.published.source.store.trees())) == 1
 
 
 def test_queries_are_answered_while_a_new_snapshot_is_not_there_yet(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_server_follows_what_another_one_changed_name_by_name(tmp_path: Path) 
 def kept_file(server: ServerUnderTest) -> Path:
     shelf = server.published.shelf_of("acme")
     assert shelf.state.snapshot is not None
-    return Path(server.published.snapshots.beside("acme", shelf.state.snapshot))
+    return Path(server.published.source.snapshots.beside("acme", shelf.state.snapshot))
 
 
 def test_a_server_starts_with_the_skills_that_it_kept_and_reads_what_changed_since(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_the_text_of_a_release_is_found_before_any_snapshot_has_it(tmp_path: Pat
 def test_many_releases_without_a_snapshot_wait_for_it_and_new_ones_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillshelf.servers.team.published_catalog.SNAPSHOT_LAG", 2)
+    monkeypatch.setattr("skillshelf.servers.team.tenant_shelf.SNAPSHOT_LAG", 2)
     monkeypatch.setattr("skillshelf.servers.team.snapshots.Snapshots.build", lambda *given: None)
     address = f"sqlite:///{tmp_path}/team.sqlite"
     with running_server(tmp_path, address, seconds=600.0) as server:
@@ -381,11 +381,11 @@ def test_a_snapshot_that_was_copied_with_other_stamps_is_fetched_again(
         assert record is not None
     shutil.copytree(tmp_path / "a" / "team" / "snapshots", tmp_path / "b" / "team" / "snapshots")
     with running_server(tmp_path, address, home=tmp_path / "b") as second:
-        snapshots = second.published.snapshots
+        snapshots = second.published.source.snapshots
         assert snapshots.placed("acme", record) is None
         assert names_for(second, "frobnicator") == ["deploy"]
         assert snapshots.placed("acme", record) is not None
-        assert list(second.published.store.trees()) == []
+        assert list(second.published.source.store.trees()) == []
     assert "do not match its seal, so it is fetched again" in capsys.readouterr().err
 
 
@@ -403,7 +403,7 @@ def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> N
             return True if shelf.state.snapshot not in (None, record) else None
 
         wait_for(rebuilt)
-        assert second.published.snapshots.placed("acme", shelf.state.snapshot) is not None
+        assert second.published.source.snapshots.placed("acme", shelf.state.snapshot) is not None
         assert names_for(second, "frobnicator") == ["deploy"]
 
 

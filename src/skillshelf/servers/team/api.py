@@ -31,7 +31,6 @@ from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA
 from skillshelf.servers.mcp.skill_entries import InvalidCursor, OmittedSkill, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.servers.team.catalogs import CatalogKey, key_of
-from skillshelf.servers.team.published_catalog import TenantShelf
 from skillshelf.servers.team.release_routes import at_least, with_rev
 from skillshelf.servers.team.releases import PUBLISHED
 from skillshelf.servers.team.routes import (
@@ -43,6 +42,7 @@ from skillshelf.servers.team.routes import (
     json_answer,
     openapi_document,
 )
+from skillshelf.servers.team.tenant_shelf import TenantShelf
 from skillshelf.servers.team.values import READ, Caller, DatabaseAway, NoSuchTenant
 
 __all__ = ["openapi_route", "skill_routes"]

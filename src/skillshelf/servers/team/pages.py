@@ -81,9 +81,9 @@ from skillshelf.servers.web.catalogue import (
     SkillVersion,
     UsageReport,
     WhyCandidate,
+    matched_parts,
 )
 from skillshelf.servers.web.journals import JournalReader
-from skillshelf.servers.web.local import matched_parts
 from skillshelf.servers.web.pages import PAGES, message_page, page_response, page_routes
 from skillshelf.servers.web.paths import ShownPaths
 

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
 from skillshelf.core.records import NamedTuple
+from skillshelf.search.query import places
 
 __all__ = [
     "Catalogue",
@@ -39,6 +40,7 @@ __all__ = [
     "TextPart",
     "UsageReport",
     "WhyCandidate",
+    "matched_parts",
     "slug_of",
     "slugs_of",
 ]
@@ -432,3 +434,13 @@ def slugs_of(names: Sequence[str]) -> list[str]:
         number = taken[slug.lower()] = taken.get(slug.lower(), 0) + 1
         slugs.append(slug if number == 1 else f"{slug}~~{number}")
     return slugs
+
+
+def matched_parts(text: str, terms: Any) -> tuple[TextPart, ...]:
+    """Return a text in parts that match some terms and parts that do not."""
+    parts, done = [], 0
+    for start, end in places(text, terms) if terms else ():
+        parts += [TextPart(text[done:start], False), TextPart(text[start:end], True)]
+        done = end
+    parts.append(TextPart(text[done:], False))
+    return tuple(part for part in parts if part.text)
