@@ -31,7 +31,7 @@ from skillshelf.errors import SourceRefused
 from skillshelf.install.archive import unpack
 from skillshelf.install.oci import RegistrySource
 from skillshelf.install.pack import skill_files, tar_gzip_of, zip_of
-from skillshelf.install.publish import publish_to_registry, publish_to_site
+from skillshelf.install.publish import checked_fields, publish_to_registry, publish_to_site
 from skillshelf.install.reference import SourceContext, parse_reference
 from skillshelf.install.well_known import SiteSource
 
@@ -199,6 +199,11 @@ def test_an_index_of_another_kind_is_left_as_it_is(tmp_path: Path, text: str) ->
     with pytest.raises(SourceRefused):
         publish_to_site({"SKILL.md": TEXT}, str(tmp_path))
     assert index.read_text() == text
+
+
+def test_a_description_that_no_database_can_hold_is_refused() -> None:
+    with pytest.raises(SourceRefused, match="NUL"):
+        checked_fields({"SKILL.md": b'---\nname: deploy\ndescription: "Deploys\\0 the shop."\n---\n'})
 
 
 def test_nothing_is_published_through_a_link(tmp_path: Path) -> None:

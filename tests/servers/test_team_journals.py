@@ -302,12 +302,29 @@ def test_the_same_id_in_another_tenant_is_another_stream(place: Place) -> None:
 
 
 def test_alarms_of_one_stream_are_bounded(place: Place) -> None:
-    push(place, chain(events(2)))
+    number = JOURNAL_ALARMS + 5
+    push(place, chain(events(number)))
 
-    for seq in range(10, 10 + JOURNAL_ALARMS + 20):
-        push(place, chain(events(1), seq=seq))
+    raise_forks(place, number)
 
-    assert len(alarms_of(place)) <= JOURNAL_ALARMS
+    assert alarms_of(place) == ["fork"] * JOURNAL_ALARMS
+
+
+def raise_forks(place: Place, number: int) -> None:
+    """Send another text for each of the first lines of a stream."""
+    for seq in range(1, number):
+        push(place, chain([{"session": "s1", "type": "skill_warning"}], seq=seq))
+
+
+def test_alarms_of_one_kind_do_not_hide_those_of_another(place: Place) -> None:
+    number = JOURNAL_ALARMS + 5
+    lines = chain([*events(number), *events(2, session="odd", subject="ben")])
+    push(place, lines[:number])
+    raise_forks(place, number)
+
+    push(place, lines[number:])
+
+    assert sorted(alarms_of(place)) == [*["fork"] * JOURNAL_ALARMS, "subject"]
 
 
 def test_sessions_are_found_by_subject_client_and_time(place: Place) -> None:

@@ -60,6 +60,14 @@ def test_a_token_stands_for_its_subject_in_its_tenant_with_its_scopes(database: 
     assert made.token.startswith("sks_acme_")
 
 
+@pytest.mark.parametrize("subject", ["", " ", " ada", "ada ", "a\nb", "\u200b", "x" * 5000])
+def test_what_could_be_taken_for_another_name_is_no_subject(database: Database, subject: str) -> None:
+    with pytest.raises(ConfigurationError, match="a subject has 1 to"):
+        create_token(database, "default", subject)
+    with pytest.raises(ConfigurationError, match="a subject has 1 to"):
+        set_member(database, "default", subject, "reader")
+
+
 def test_the_database_has_no_token_only_its_digest(database: Database) -> None:
     made = create_token(database, "default", "ada")
 
@@ -247,6 +255,7 @@ BAD: dict[str, Callable[[IssuerUnderTest], str]] = {
     "without audience": lambda issuer: issuer.token(aud=None),
     "another issuer": lambda issuer: issuer.token(iss="https://evil.example"),
     "without subject": lambda issuer: issuer.token(sub=None),
+    "subject like another": lambda issuer: issuer.token(sub="ada "),
     "unknown key": lambda issuer: issuer.token(headers={"kid": "unknown"}),
     "no key id": lambda issuer: jwt.encode({"sub": "ada"}, issuer.keys["rsa"], "RS256"),
     "key of another kind": lambda issuer: issuer.token("rsa", headers={"kid": "ec"}),

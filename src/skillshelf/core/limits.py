@@ -873,7 +873,7 @@ RETENTION_SECONDS = 3600.0
 """Time after which a server with `--keep-lines` looks again whether lines of journals are too old."""
 
 JOURNAL_ALARMS = 100
-"""Alarms about one journal that a server keeps; more are not recorded."""
+"""Alarms of one kind about one journal that a server keeps; more are not recorded."""
 
 JOURNAL_PUSH_TRIES = 6
 """Times that `log push` sends a batch to a server that is away, with pauses that double; then it gives up."""

@@ -61,6 +61,8 @@ def checked_fields(contents: Mapping[str, bytes]) -> Mapping[str, Any]:
         raise SourceRefused("name", f"{visible(cut(name, 100))!r} is not a name that a skill can be installed as")
     if not isinstance(description, str) or not description.strip():
         raise SourceRefused("description", f"{name} has no description, and nobody would know what it is for")
+    if "\0" in description:
+        raise SourceRefused("description", f"{name} has a NUL character in its description")
     return fields
 
 

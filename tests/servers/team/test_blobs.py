@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,6 +108,18 @@ def test_a_blob_that_nobody_needs_is_removed(kind: str, tmp_path: Path, monkeypa
         blobs.remove(digest_of(b"x"))
         blobs.remove(digest_of(b"x"))
         assert blobs.get(digest_of(b"x")) is None
+
+
+@pytest.mark.slow
+def test_a_damaged_object_is_replaced_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = digest_of(b"right")
+    with opened("s3", tmp_path, monkeypatch) as blobs:
+        address = f"{os.environ['AWS_ENDPOINT_URL']}/team/some/prefix/{digest.removeprefix('sha256:')}"
+        urllib.request.urlopen(urllib.request.Request(address, data=b"wrong", method="PUT")).close()
+        with pytest.raises(BlobsAway, match="other bytes"):
+            blobs.get(digest)
+        blobs.put_new(digest, b"right")
+        assert blobs.get(digest) == b"right"
 
 
 def test_a_damaged_blob_is_an_error_and_never_handed_out(tmp_path: Path) -> None:

@@ -198,14 +198,12 @@ class S3Blobs:
             raise self._away(error) from None
 
     def put_new(self, digest: str, data: bytes) -> None:
-        """Put an object unless there is one."""
+        """Put an object; one that is there has the same bytes, or is damaged and replaced."""
         import obstore
-        from obstore.exceptions import AlreadyExistsError, BaseError
+        from obstore.exceptions import BaseError
 
         try:
-            obstore.put(self._store, _to_store(digest, data), data, mode="create", use_multipart=False)
-        except AlreadyExistsError:
-            return
+            obstore.put(self._store, _to_store(digest, data), data, use_multipart=False)
         except (BaseError, OSError) as error:
             raise self._away(error) from None
 

@@ -139,7 +139,7 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
     Lines become rows with `seq`, `sum` and digest. The counts of use stay, without the name. Raise
     `ConfigurationError` for what is no name: the counts of all who were forgotten have an empty one.
     """
-    checked_subject(subject.strip() and subject)
+    checked_subject(subject.strip())
     at = now_ms() if now is None else now
     with database.transaction(tenant) as transaction:
         own = transaction.rows(

@@ -294,8 +294,10 @@ def day_of(ts_ms: int) -> int:
 
 
 def raise_alarm(transaction: Transaction, stream: str, kind: str, place: int | str, detail: str, at: int) -> None:
-    """Raise an alarm once for a place in a stream: a `seq` or a session; a stream has a bounded number of them."""
-    count = transaction.row("select count(*) from alarm where tenant = ? and stream = ?", (transaction.tenant, stream))
+    """Raise an alarm once for a place in a stream: a `seq` or a session; a stream has a bounded number of each kind."""
+    count = transaction.row(
+        "select count(*) from alarm where tenant = ? and stream = ? and kind = ?", (transaction.tenant, stream, kind)
+    )
     if count and count[0] >= JOURNAL_ALARMS:
         return
     transaction.execute(

@@ -111,9 +111,14 @@ class PostgresDatabase:
     @contextmanager
     def alone(self, task: str) -> Iterator[bool]:
         """Hold a lock of the database for a task, on a connection of its own; it ends with that."""
+        name = f"skillshelf.{task}"
         with postgres_errors(), closing(self.connect()) as connection:
-            row = connection.execute("select pg_try_advisory_lock(hashtext(%s))", (f"skillshelf.{task}",)).fetchone()
-            yield bool(row and row[0])
+            row = connection.execute("select pg_try_advisory_lock(hashtext(%s))", (name,)).fetchone()
+            held = bool(row and row[0])
+            yield held
+            if held:
+                # The database ends a connection some time after it was closed here.
+                connection.execute("select pg_advisory_unlock(hashtext(%s))", (name,))
 
     def check(self) -> None:
         """Ask for one row of the default tenant."""

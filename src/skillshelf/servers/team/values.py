@@ -202,9 +202,10 @@ def checked_slug(slug: str) -> str:
 
 def checked_subject(subject: str) -> str:
     """Return the name of a person or program, or raise `ConfigurationError`."""
-    if not subject or len(subject) > _SUBJECT_CHARS or not subject.isprintable() or subject.isspace():
+    if not subject or len(subject) > _SUBJECT_CHARS or not subject.isprintable() or subject != subject.strip():
         raise ConfigurationError(
-            f"a subject has 1 to {_SUBJECT_CHARS} printable characters that are not all blanks, for example ada@example"
+            f"a subject has 1 to {_SUBJECT_CHARS} printable characters without blanks around them, "
+            "for example ada@example"
         )
     return subject
 
