@@ -116,8 +116,8 @@ def act_as(database: Database, tenant: str) -> None:
     made = create_token(database, tenant, "mallory", ["admin"])
     assert {one.tenant for one in list_tokens(database, tenant)} == {tenant}
     assert "ada" not in {one.subject for one in list_tokens(database, tenant)}
-    assert revoke_tokens(database, tenant, "ada") == 0
-    assert revoke_tokens(database, tenant, made.id) == 1
+    assert revoke_tokens(database, tenant, "ada") == (0, 0)
+    assert revoke_tokens(database, tenant, made.id).tokens == 1
     set_member(database, tenant, "ada", "admin")
     set_member(database, tenant, "ada", None)
     set_content(database, tenant, "digest")

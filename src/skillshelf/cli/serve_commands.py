@@ -114,14 +114,16 @@ def _day(milliseconds: int) -> str:
 def _revoke_tokens(values: Values, words: list[str]) -> int:
     which = _one(words, "ID or SUBJECT")
     with _database(values) as database:
-        count = revoke_tokens(database, _tenant(values), which)
+        found = revoke_tokens(database, _tenant(values), which)
     if values["json"]:
-        write(as_json({"tenant": _tenant(values), "revoked": count}))
-    elif count:
-        write(f"revoked {plural(count, 'token')} of {visible(which)}; servers notice within 60 seconds\n")
+        write(as_json({"tenant": _tenant(values), "revoked": found.tokens, "logins": found.logins}))
+    elif found.tokens:
+        write(f"revoked {plural(found.tokens, 'token')} of {visible(which)}; servers notice within 60 seconds\n")
+    elif found.logins:
+        write(f"ended {plural(found.logins, 'login')} of {visible(which)}; servers notice within 60 seconds\n")
     else:
-        note(f"no valid token has the id or subject {visible(which)!r} in {_tenant(values)}")
-    return DONE if count else NEGATIVE
+        note(f"no valid token or login has the id or subject {visible(which)!r} in {_tenant(values)}")
+    return DONE if found.tokens or found.logins else NEGATIVE
 
 
 # Tenants and members ------------------------------------------------------------------------------

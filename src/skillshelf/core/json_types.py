@@ -1398,10 +1398,11 @@ class TeamTokensForm(TypedDict):
 
 
 class TeamRevokedForm(TypedDict):
-    """The number of tokens that were revoked."""
+    """The number of tokens that were revoked, and of logins of browsers that ended."""
 
     tenant: str
     revoked: int
+    logins: int
 
 
 class TeamTenantForm(TypedDict):

@@ -6,6 +6,7 @@ __all__ = [
     "APPROVALS_BYTES",
     "ARCHIVE_RATIO",
     "ARCHIVE_RATIO_FROM",
+    "AUTHORIZED_SECONDS",
     "BASELINE_BYTES",
     "BLOB_BYTES",
     "BLOB_CHECK_SECONDS",
@@ -459,6 +460,9 @@ BODY_CHUNKS = 100
 
 UNREAD_BYTES = 128 * 1024 * 1024
 """Bytes of responses over HTTP that clients have not read; beyond it those that took most for longest are cut off."""
+
+AUTHORIZED_SECONDS = 2
+"""Time after which a server looks again whether the sender of an open stream may have it."""
 
 UNREAD_SECONDS = 60
 """Time for a client to read a response over HTTP."""

@@ -492,7 +492,8 @@ class RequestGuard:
         with anyio.move_on_after(self._limits.request_seconds if kind == "request" else None) as limit:
             self._active[kind].add(limit)
             try:
-                await self._app(scope, receive, observe)
+                async with self._ended_when_refused(scope, limit) if kind == "stream" else nullcontext():
+                    await self._app(scope, receive, observe)
             finally:
                 self._active[kind].discard(limit)
         if limit.cancelled_caught and not started and self._is_ending:
@@ -501,6 +502,26 @@ class RequestGuard:
             await _refuse(send, 504, f"not done after {self._limits.request_seconds} seconds")
         elif limit.cancelled_caught and not ended:
             await send({"type": "http.response.body", "body": b""})
+
+    @asynccontextmanager
+    async def _ended_when_refused(self, scope: Scope, limit: anyio.CancelScope) -> AsyncIterator[None]:
+        """End a stream when its sender would no longer be allowed to open it: a token may be revoked or expire."""
+        if self._authorize is None:
+            yield
+            return
+        watch = asyncio.create_task(self._wait_for_refusal(self._authorize, scope, limit))
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+    async def _wait_for_refusal(self, authorize: Authorize, scope: Scope, limit: anyio.CancelScope) -> None:
+        try:
+            while True:
+                await anyio.sleep(self._limits.authorized_seconds)
+                await authorize(dict(scope))
+        except RequestRefused:
+            limit.cancel()
 
 
 def _kind_of(scope: Scope) -> Kind:

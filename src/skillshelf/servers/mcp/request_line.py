@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import anyio
 
 from skillshelf.core.limits import (
+    AUTHORIZED_SECONDS,
     BODY_SECONDS,
     BUFFERED_BYTES,
     CLIENT_IDLE_SECONDS,
@@ -79,6 +80,7 @@ class HttpLimits(NamedTuple):
     unread_bytes: int = UNREAD_BYTES
     unread_seconds: float = UNREAD_SECONDS
     connections: int = CONNECTIONS_AT_ONCE
+    authorized_seconds: float = AUTHORIZED_SECONDS
 
     def within(self, connections: int) -> "HttpLimits":
         """Return the limits for a process that can have only so many connections open."""

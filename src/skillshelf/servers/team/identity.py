@@ -186,11 +186,13 @@ class Authenticator:
             with self._database.transaction(checked_slug(tenant), readonly=True) as transaction:
                 if transaction.row("select id from tenant where id = ?", (tenant,)) is None:
                     return None
-                scopes = _scopes_in(claims, issuer) or scopes_of_member(transaction, subject)
+                named = _scopes_in(claims, issuer)
+                scopes = named or scopes_of_member(transaction, subject)
         except (ConfigurationError, NoSuchTenant, TypeError):
             return None
         expires = min(int(claims["exp"]), _LATEST_SECONDS)
-        return _Known(Caller(subject, tenant, scopes, issuer.url), self._clock(), expires)
+        caller = Caller(subject, tenant, scopes, issuer.url, has_role_scopes=not named)
+        return _Known(caller, self._clock(), expires)
 
 
 def _scopes_in(claims: Mapping[str, Any], issuer: Issuer) -> frozenset[str]:
@@ -302,9 +304,9 @@ class IssuerKeys:
         """Return the keys of a name, and when they were fetched; raise `IssuerAway` if nobody can know them now."""
         self._update(name)
         with self._lock:
-            found, fetched = self._keys.get(name, ()), self._fetched
+            found, fetched, is_away = self._keys.get(name, ()), self._fetched, self._problem is not None
         age = KNOWN_AWAY_SECONDS if fetched is None else self._clock() - fetched
-        if fetched is None or age >= KNOWN_AWAY_SECONDS or (not found and age >= KNOWN_SECONDS):
+        if fetched is None or age >= KNOWN_AWAY_SECONDS or (not found and (is_away or age >= KNOWN_SECONDS)):
             raise IssuerAway("the issuer of this token does not answer, and its key is not known")
         return found, fetched
 

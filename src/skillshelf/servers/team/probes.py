@@ -23,6 +23,10 @@ __all__ = ["COOKIE", "METADATA_PATH", "cookie_in", "login_answer", "probe_routes
 COOKIE: Final = "skillshelf_login"
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 _FORM_BYTES = 16 * 1024
+_NOT_ENDED = (
+    "This browser is logged out. The database does not answer, so the login itself ends later, by its own time. "
+    "If somebody else may have the cookie, ask an operator to revoke your token."
+)
 
 
 def show_health(request: TeamRequest) -> TeamAnswer:
@@ -99,11 +103,15 @@ def log_in(request: TeamRequest) -> TeamAnswer:
 
 def log_out(request: TeamRequest) -> TeamAnswer:
     """End the login of this browser."""
-    cookie = cookie_in(request.headers.get("cookie", ""))
+    cookie, gone = cookie_in(request.headers.get("cookie", "")), _set_cookie(request, "", 0)
     if cookie is not None:
         request.services.authenticator.forget(cookie)
-        end_login(request.services.database, cookie)
-    return _redirect(_set_cookie(request, "", 0), "/login")
+        try:
+            end_login(request.services.database, cookie)
+        except DatabaseAway:
+            answer = login_answer(_NOT_ENDED, 503)
+            return answer._replace(headers=(*answer.headers, ("set-cookie", gone)))
+    return _redirect(gone, "/login")
 
 
 def _set_cookie(request: TeamRequest, value: str, seconds: int) -> str:

@@ -95,7 +95,7 @@ class Releases:
             known = self._known(transaction, upload, wanted)
             if known is not None:
                 return ReleaseChange(release_of(transaction, upload.name, known), rev - 1, changed=False)
-            require_distinct_name(transaction, upload.name)
+            require_distinct_name(transaction, caller, upload.name)
             wanted = wanted or next_version(transaction, upload.name)
             insert_release(transaction, caller, upload, wanted, source=source, commit=commit, rev=rev)
             release = release_of(transaction, upload.name, wanted)
@@ -230,8 +230,9 @@ class Releases:
         found: list[Release] = []
         with self._database.transaction(caller.tenant, readonly=True) as transaction:
             rev, policy = _require_rev(transaction, at_least), policy_of(transaction)
-            more: str | None = f"{name} {version}"
-            while more is not None and len(found) < most:
+            is_end = False
+            # One more than are asked for: where to go on is said only if there is more that the caller may see.
+            while not is_end and len(found) <= most:
                 rows = transaction.rows(
                     f"{RELEASE_ROWS} and (r.name > ? or (r.name = ? and r.version > ?)) "
                     f"order by r.name, r.version limit {int(most)}",
@@ -240,14 +241,11 @@ class Releases:
                 found += [
                     one for one in releases_in(transaction, rows) if self._lists(caller, policy, one, yanked=yanked)
                 ]
-                more = None
-                if len(rows) == most:
+                is_end = len(rows) < most
+                if not is_end:
                     name, version = rows[-1][:2]
-                    more = f"{name} {version}"
-        if len(found) > most:
-            found = found[:most]
-            more = f"{found[-1].name} {found[-1].version}"
-        return rev, found, more
+        more = f"{found[most - 1].name} {found[most - 1].version}" if len(found) > most else None
+        return rev, found[:most], more
 
     def _lists(self, caller: Caller, policy: TenantPolicy, release: Release, *, yanked: bool) -> bool:
         return (not release.yanked or yanked) and _may_get(caller, policy, release)

@@ -275,10 +275,11 @@ def is_approved(release: Release, policy: TenantPolicy) -> bool:
 # Statements of a change ---------------------------------------------------------------------------
 
 
-def require_distinct_name(transaction: Transaction, name: str) -> None:
+def require_distinct_name(transaction: Transaction, caller: Caller, name: str) -> None:
     """Raise SourceRefused for a new name that some machine, or a reader, takes for one that the tenant has.
 
-    Both in one index would make clients refuse all of it, since they cannot be installed side by side.
+    Both in one index would make clients refuse all of it, since they cannot be installed side by side. A name that the
+    caller may not know of is not said.
     """
     names = {str(row[0]) for row in transaction.rows("select name from skill where tenant = ?", (transaction.tenant,))}
     if name in names:
@@ -290,8 +291,9 @@ def require_distinct_name(transaction: Transaction, name: str) -> None:
     if not twins and looks_like_others([name], others):
         twins = [other for other in others if looks_like_others([name], [other])]
     if twins:
-        twin = visible(min(twins))
-        raise SourceRefused("name-confusable", f"{visible(name)!r} looks like {twin!r}, which is published here")
+        known = [repr(visible(twin)) for twin in sorted(twins) if caller.may_read(twin)]
+        told = f"{known[0]}, which" if known else "a name that"
+        raise SourceRefused("name-confusable", f"{visible(name)!r} looks like {told} is published here")
 
 
 def insert_release(

@@ -7,6 +7,7 @@ browser: a random value in a cookie, bound to the token that it was made with.
 import re
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from skillshelf.core.digests import sha256
@@ -17,6 +18,7 @@ from skillshelf.servers.team.database import Database, Transaction, now_ms
 from skillshelf.servers.team.values import (
     READ,
     ROLES,
+    SLUG,
     Caller,
     NoSuchTenant,
     checked_scopes,
@@ -28,6 +30,7 @@ from skillshelf.servers.team.values import (
 __all__ = [
     "LOGIN_PREFIX",
     "NewToken",
+    "Revoked",
     "TokenRecord",
     "add_login",
     "caller_with_login",
@@ -44,7 +47,7 @@ __all__ = [
 
 _PREFIX: Final = "sks"
 LOGIN_PREFIX: Final = "skl"
-_TOKEN = re.compile(r"(sks|skl)_([a-z0-9-]{1,40})_([A-Za-z0-9_-]{43})")
+_TOKEN = re.compile(rf"(sks|skl)_({SLUG})_([A-Za-z0-9_-]{{43}})")
 _SECRET_BYTES = 32
 _ID_BYTES = 6
 
@@ -138,8 +141,15 @@ def list_tokens(database: Database, tenant: str) -> list[TokenRecord]:
     return [TokenRecord(row[0], row[1], tenant, tuple(row[2].split()), *row[3:]) for row in rows]
 
 
-def revoke_tokens(database: Database, tenant: str, which: str) -> int:
-    """Revoke the token of an id, or all tokens of a subject; return how many, which is 0 if there are none."""
+class Revoked(NamedTuple):
+    """The number of tokens that were revoked, and of logins that ended with them or belonged to the subject."""
+
+    tokens: int
+    logins: int
+
+
+def revoke_tokens(database: Database, tenant: str, which: str) -> Revoked:
+    """Revoke the token of an id, or all tokens and logins of a subject; return how many."""
     with database.transaction(checked_slug(tenant)) as transaction:
         _require_tenant(transaction)
         count = transaction.execute(
@@ -147,8 +157,10 @@ def revoke_tokens(database: Database, tenant: str, which: str) -> int:
             (now_ms(), tenant, which, which),
         )
         # Logins of an issuer's tokens have no token of ours, and belong to their subject.
-        transaction.execute("delete from login where tenant = ? and (token = ? or subject = ?)", (tenant, which, which))
-    return count
+        logins = transaction.execute(
+            "delete from login where tenant = ? and (token = ? or subject = ?)", (tenant, which, which)
+        )
+    return Revoked(count, logins)
 
 
 def caller_with_token(database: Database, token: str) -> tuple[Caller, int | None] | None:
@@ -212,7 +224,8 @@ def add_login(database: Database, caller: Caller, expires: int | None) -> tuple[
                 token_digest(cookie),
                 caller.token,
                 caller.subject,
-                " ".join(sorted(caller.scopes)),
+                # Those of a role are looked up: it may be taken away meanwhile.
+                "" if caller.has_role_scopes else " ".join(sorted(caller.scopes)),
                 caller.issuer,
                 ends,
             ),
@@ -231,7 +244,8 @@ def caller_with_login(database: Database, cookie: str) -> tuple[Caller, int | No
             row = transaction.row(query, (tenant, token_digest(cookie)))
             if row is None or row[4] <= now_ms():
                 return None
-            scopes = frozenset(row[2].split()) if not row[0] else _scopes_of_token(transaction, row[0])
+            given = frozenset(row[2].split()) or scopes_of_member(transaction, row[1])
+            scopes = given if not row[0] else _scopes_of_token(transaction, row[0])
     except NoSuchTenant:
         return None
     return None if scopes is None else (Caller(row[1], tenant, scopes, row[3], row[0]), row[4])
@@ -249,8 +263,8 @@ def _scopes_of_token(transaction: Transaction, token: str) -> frozenset[str] | N
 
 
 def end_login(database: Database, cookie: str) -> None:
-    """Forget a login."""
+    """Forget a login; a cookie of no tenant is none, and nobody learns which it was."""
     tenant = _tenant_of(cookie, LOGIN_PREFIX)
     if tenant is not None:
-        with database.transaction(tenant) as transaction:
+        with suppress(NoSuchTenant), database.transaction(tenant) as transaction:
             transaction.execute("delete from login where tenant = ? and hash = ?", (tenant, token_digest(cookie)))

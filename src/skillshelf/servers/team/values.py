@@ -155,6 +155,7 @@ class Caller(NamedTuple):
     """The person or program that sends a request, as its token says.
 
     `issuer` is empty for a token of this server, whose id is `token`. All that a caller sees and does is of `tenant`.
+    `has_role_scopes` is True if an issuer's token names no scopes, so that they are those of the subject's role.
     """
 
     subject: str
@@ -162,6 +163,7 @@ class Caller(NamedTuple):
     scopes: frozenset[str]
     issuer: str = ""
     token: str = ""
+    has_role_scopes: bool = False
 
     def may(self, scope: str) -> bool:
         """Return True if the caller has this scope; `admin` has all of them."""
