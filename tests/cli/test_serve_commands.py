@@ -40,7 +40,7 @@ def test_a_token_is_revoked_by_its_id_or_its_subject(machine: Machine) -> None:
     assert checked("serve-revoked", machine.run_json("serve", "token", "revoke", made["id"]))["revoked"] == 1
     again = machine.run("serve", "token", "revoke", "ada")
     assert (again.returncode, again.stdout) == (1, "")
-    assert "no valid token has the id or subject 'ada'" in again.stderr
+    assert "no valid token or login has the id or subject 'ada'" in again.stderr
 
 
 def test_a_tenant_has_its_own_tokens_and_members(machine: Machine) -> None:
