@@ -326,7 +326,7 @@ def test_a_server_refuses_the_owner_of_the_tables(cluster: PostgresCluster) -> N
     with role(cluster, owner, "landlord") as address:
         with psycopg.connect(owner, autocommit=True) as connection:
             connection.execute("alter table skillshelf.member owner to landlord")
-        with pytest.raises(ConfigurationError, match="owns the tables"):
+        with pytest.raises(ConfigurationError, match="owns tables"):
             open_database(address)
 
 
@@ -432,9 +432,30 @@ def test_a_server_takes_a_plain_member_of_its_role_and_no_other_role(cluster: Po
         ("stranger", (), "is neither skillshelf_app nor a member of it"),
         ("maker", ("createrole", "in role skillshelf_app"), "may create roles"),
         ("passer", ("bypassrls", "in role skillshelf_app"), "has BYPASSRLS"),
+        ("copier", ("replication", "in role skillshelf_app"), "has REPLICATION"),
+        ("runner", ("in role skillshelf_app, pg_execute_server_program",), "may use the files or programs"),
     ):
         with role(cluster, owner, name, *attributes) as address, pytest.raises(ConfigurationError, match=message):
             open_database(address)
+
+
+@pytest.mark.slow
+def test_a_server_refuses_a_role_that_owns_anything_anywhere(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    with (
+        role(cluster, owner, "holder", "in role skillshelf_app") as address,
+        psycopg.connect(owner, autocommit=True) as connection,
+    ):
+        open_database(address).close()
+        connection.execute("create schema elsewhere authorization holder")
+        try:
+            with pytest.raises(ConfigurationError, match="owns tables or other things"):
+                open_database(address)
+        finally:
+            connection.execute("drop schema elsewhere")
 
 
 BREACHES = {
@@ -444,6 +465,12 @@ BREACHES = {
     "drop policy of_tenant on member": "skillshelf.member has no policy that shows a tenant its own rows alone",
     "alter policy of_tenant on alarm using (true)": "skillshelf.alarm has no policy",
     "alter policy of_tenant on login with check (true)": "skillshelf.login has no policy",
+    "alter policy of_tenant on release using (true or tenant = current_setting('skillshelf.tenant', true))": (
+        "skillshelf.release has no policy"
+    ),
+    "alter policy of_tenant on skill to skillshelf_app": "skillshelf.skill has no policy",
+    "alter policy of_retention on tombstone using (true)": "skillshelf.tombstone has another policy of_retention",
+    "drop policy added on tree; create policy added on tree using (true)": "skillshelf.tree has another policy added",
     "create policy everything on event using (true)": "skillshelf.event has a policy .* did not make: everything",
     "drop table alarm": "skillshelf.alarm is missing",
 }

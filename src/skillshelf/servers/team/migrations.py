@@ -17,9 +17,11 @@ __all__ = [
     "TENANT_TABLES",
     "VERSION",
     "Migration",
+    "RowPolicy",
     "postgres_grants",
     "postgres_policies",
     "postgres_statements",
+    "row_policies",
     "sqlite_statements",
 ]
 
@@ -277,11 +279,11 @@ TENANT_TABLES = (
 RETAINED_TABLES = ("tombstone", "journal_session")
 """Tables whose old rows are removed for all tenants at once; those of events are dropped as partitions."""
 
-_RETENTION_POLICY: Final = (
-    "create policy of_retention on {table} using (current_setting('skillshelf.retention', true) = 'on' "
-    "and current_user = (select pg_get_userbyid(relowner) from pg_class where oid = '{schema}.{table}'::regclass))"
+_RETAINED_ROWS: Final = (
+    "current_setting('skillshelf.retention', true) = 'on' and current_user = "
+    "(select pg_get_userbyid(pg_class.relowner) from pg_class where pg_class.oid = '{schema}.{table}'::regclass)"
 )
-"""The policy for the owner of the tables, as whom the function that removes old rows runs, while it runs.
+"""The rows that the owner of the tables sees, as whom the function that removes old rows runs, while it runs.
 
 It names no role: a dump of one cluster is restored in another, where the owner may have another name.
 """
@@ -299,31 +301,53 @@ def postgres_statements(migration: Migration) -> Iterator[str]:
         yield statement.replace("{bytes}", "bytea").replace("{schema}", SCHEMA)
 
 
+class RowPolicy(NamedTuple):
+    """A policy of row-level security: which rows of a table a command sees (`using`), and which it may write."""
+
+    table: str
+    name: str
+    command: str
+    using: str | None
+    check: str | None
+
+    @property
+    def statement(self) -> str:
+        """The statement that makes it."""
+        using = f" using ({self.using})" if self.using else ""
+        check = f" with check ({self.check})" if self.check else ""
+        return f"create policy {self.name} on {self.table} for {self.command}{using}{check}"
+
+
+def row_policies(
+    tenant_tables: Sequence[str] = TENANT_TABLES, shared_tables: Sequence[str] = SHARED_TABLES
+) -> Iterator[RowPolicy]:
+    """Yield the policies that let a transaction see the rows of its tenant only, also for the owner of the tables."""
+    for table in tenant_tables:
+        own = f"{'id' if table == 'tenant' else 'tenant'} = current_setting('skillshelf.tenant', true)"
+        yield RowPolicy(table, "of_tenant", "all", own, own)
+    for table in RETAINED_TABLES:
+        if table in tenant_tables:
+            yield RowPolicy(table, "of_retention", "all", _RETAINED_ROWS.format(table=table, schema=SCHEMA), None)
+    for table in shared_tables:
+        # The releases in the subquery are those of the tenant, by their own policy.
+        tree = f"{table}.{'digest' if table == 'tree' else 'tree'}"
+        known = f"exists (select 1 from release where release.tree = {tree})"
+        yield RowPolicy(table, "of_tenant", "select", known, None)
+        yield RowPolicy(table, "added", "insert", None, "true")
+
+
 def postgres_policies(
     tenant_tables: Sequence[str] = TENANT_TABLES, shared_tables: Sequence[str] = SHARED_TABLES
 ) -> Iterator[str]:
-    """Yield the statements that let a transaction see the rows of its tenant only, also for the owner of the tables.
-
-    They can be run again: each replaces the policy of its table.
-    """
+    """Yield the statements that make the policies; they can be run again: each replaces the policy of its table."""
     for table in (*tenant_tables, *shared_tables):
         yield f"alter table {table} enable row level security"
         yield f"alter table {table} force row level security"
         yield f"drop policy if exists of_tenant on {table}"
         yield f"drop policy if exists added on {table}"
         yield f"drop policy if exists of_retention on {table}"
-    for table in tenant_tables:
-        own = f"{'id' if table == 'tenant' else 'tenant'} = current_setting('skillshelf.tenant', true)"
-        yield f"create policy of_tenant on {table} using ({own}) with check ({own})"
-    for table in RETAINED_TABLES:
-        if table in tenant_tables:
-            yield _RETENTION_POLICY.format(table=table, schema=SCHEMA)
-    for table in shared_tables:
-        # The releases in the subquery are those of the tenant, by their own policy.
-        tree = f"{table}.{'digest' if table == 'tree' else 'tree'}"
-        known = f"exists (select 1 from release where tree = {tree})"
-        yield f"create policy of_tenant on {table} for select using ({known})"
-        yield f"create policy added on {table} for insert with check (true)"
+    for policy in row_policies(tenant_tables, shared_tables):
+        yield policy.statement
 
 
 def postgres_grants() -> Iterator[str]:

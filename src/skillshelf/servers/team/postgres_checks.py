@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import ConfigurationError
-from skillshelf.servers.team.migrations import APP_ROLE, RETAINED_TABLES, SCHEMA, SHARED_TABLES, TENANT_TABLES
+from skillshelf.servers.team.migrations import APP_ROLE, SCHEMA, RowPolicy, row_policies
 from skillshelf.servers.team.transactions import Row
 
 if TYPE_CHECKING:
@@ -70,15 +70,15 @@ def connection_problem(url: str, error: Exception) -> str:
 # Roles -------------------------------------------------------------------------------------------
 
 _ROLE = """select current_user, bool_or(r.rolsuper), bool_or(r.rolbypassrls), bool_or(r.rolcreaterole),
-    exists (select 1 from (
-            select c.relowner as owner from pg_class c where c.relnamespace = n.oid
-            union select p.proowner from pg_proc p where p.pronamespace = n.oid
-            union select n.nspowner) as owned
-        where pg_has_role(current_user, owned.owner, 'member')),
+    bool_or(r.rolreplication), bool_or(r.rolname = any(%s)),
+    bool_or(exists (select 1 from pg_shdepend d
+        where d.refclassid = 'pg_authid'::regclass and d.refobjid = r.oid and d.deptype = 'o')),
     bool_or(r.rolname = %s)
-    from pg_roles r left join pg_namespace n on n.nspname = %s
-    where pg_has_role(current_user, r.oid, 'member') group by n.oid, n.nspowner"""
+    from pg_roles r where pg_has_role(current_user, r.oid, 'member')"""
 """The role, and what holds for it or for a role that it may take on."""
+
+_MACHINE_ROLES = ("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files")
+"""Roles of PostgreSQL that reach the machine of the database, and so all of its files."""
 
 _AS_ITSELF = "run `skillshelf serve migrate` as this role, and use the address that it prints"
 _AS_OWNER = "use the address that `skillshelf serve migrate` prints when the owner of the tables runs it"
@@ -86,17 +86,22 @@ _AS_OWNER = "use the address that `skillshelf serve migrate` prints when the own
 
 def require_plain_role(connection: "psycopg.Connection[Row]") -> None:
     """Raise `ConfigurationError` unless the role is that of the server, or a member of it, and may do nothing else."""
-    row = connection.execute(_ROLE, (APP_ROLE, SCHEMA)).fetchone()
-    name, is_super, bypasses, creates, owns, is_member = row or ("?", True, True, True, True, False)
+    row = connection.execute(_ROLE, ([*_MACHINE_ROLES], APP_ROLE)).fetchone()
+    assert row is not None, "an aggregate has a row"
+    name, is_super, bypasses, creates, replicates, reaches, owns, is_member = row
     why, advice = None, _AS_OWNER
     if is_super:
         why, advice = "is a superuser, or may become one", _AS_ITSELF
     elif owns:
-        why, advice = "owns the tables, or may become their owner", _AS_ITSELF
+        why, advice = "owns tables or other things, or may become a role that does", _AS_ITSELF
     elif bypasses:
         why = "has BYPASSRLS, or may become a role that has it"
     elif creates:
         why = "may create roles"
+    elif replicates:
+        why = "has REPLICATION, or may become a role that has it"
+    elif reaches:
+        why = "may use the files or programs of the database's machine"
     if why is not None:
         raise ConfigurationError(f"the role {name} {why}, so tenants would not be kept apart ({advice})")
     if not is_member:
@@ -105,37 +110,50 @@ def require_plain_role(connection: "psycopg.Connection[Row]") -> None:
 
 # Row-level security ------------------------------------------------------------------------------
 
-_TABLES = """select t.name, c.relrowsecurity, c.relforcerowsecurity,
-    array(select p.policyname::text from pg_policies p where p.schemaname = %(schema)s and p.tablename = t.name),
-    array(select p.policyname::text from pg_policies p where p.schemaname = %(schema)s and p.tablename = t.name
-        and p.policyname = 'of_tenant' and p.qual like '%%' || t.names || '%%'
-        and (p.with_check is null or p.with_check like '%%' || t.names || '%%'))
-    from unnest(%(tables)s::text[], %(names)s::text[]) as t(name, names)
+_TABLES = """select t.name, c.relrowsecurity, c.relforcerowsecurity
+    from unnest(%(tables)s::text[]) as t(name)
     left join (pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = %(schema)s)
         on c.relname = t.name and c.relkind in ('r', 'p')"""
-"""Each table, the switches of its row-level security, its policies, and the one that names what bounds its rows."""
+"""Each table, and the switches of its row-level security."""
+
+_POLICIES = """select tablename::text, policyname::text, lower(cmd), qual, with_check,
+    permissive = 'PERMISSIVE' and roles::text[] = '{public}'
+    from pg_policies where schemaname = %s"""
+
+# The text of an expression depends on the search path of whoever asks, and a little on the version.
+_UNIMPORTANT = re.compile(rf"\s|[()]|::\w+|\b{SCHEMA}\.|\bas pg_get_userbyid\b", re.IGNORECASE)
 
 
 def require_kept_apart(connection: "psycopg.Connection[Row]") -> None:
     """Raise `ConfigurationError` if a table is missing, or its row-level security is not as the migration left it."""
-    bounds = {**dict.fromkeys(TENANT_TABLES, "skillshelf.tenant"), **dict.fromkeys(SHARED_TABLES, "release")}
-    given = {"schema": SCHEMA, "tables": [*bounds], "names": [*bounds.values()]}
-    for table, enabled, forced, policies, good in connection.execute(_TABLES.encode(), given).fetchall():
+    wanted: dict[str, dict[str, RowPolicy]] = {}
+    for policy in row_policies():
+        wanted.setdefault(policy.table, {})[policy.name] = _compared(policy)
+    found: dict[str, dict[str, RowPolicy | None]] = {}
+    for *values, is_for_all in connection.execute(_POLICIES, (SCHEMA,)).fetchall():
+        policy = _compared(RowPolicy(*values))
+        found.setdefault(policy.table, {})[policy.name] = policy if is_for_all else None
+    given = {"schema": SCHEMA, "tables": [*wanted]}
+    for table, enabled, forced in connection.execute(_TABLES, given).fetchall():
         problem, advice = None, "run `skillshelf serve migrate` as the owner of the tables"
+        mine, expected = found.get(table, {}), wanted[table]
         if enabled is None:
             problem, advice = "is missing", "restore the database from a backup"
         elif not enabled or not forced:
             problem = f"has no row-level security{'' if not enabled else ' for its owner'}"
-        elif not good:
+        elif mine.get("of_tenant") != expected["of_tenant"]:
             problem = "has no policy that shows a tenant its own rows alone"
-        elif more := sorted({*policies} - _expected(table)):
+        elif more := sorted({*mine} - {*expected}):
             problem, advice = f"has a policy that skillshelf did not make: {more[0]}", "drop it as the owner"
+        elif other := sorted(name for name in expected if mine.get(name) != expected[name]):
+            problem = f"has another policy {other[0]} than skillshelf makes"
         if problem is not None:
             raise ConfigurationError(
                 f"the table {SCHEMA}.{table} {problem}, so tenants would not be kept apart ({advice})"
             )
 
 
-def _expected(table: str) -> set[str]:
-    more = {"of_retention"} if table in RETAINED_TABLES else {"added"} if table in SHARED_TABLES else set()
-    return {"of_tenant", *more}
+def _compared(policy: RowPolicy) -> RowPolicy:
+    """Return a policy with its expressions as they are compared: no parentheses, since none of ours has an `or`."""
+    using, check = (text and _UNIMPORTANT.sub("", text).lower() for text in (policy.using, policy.check))
+    return policy._replace(using=using, check=check)
