@@ -256,3 +256,26 @@ def test_senders_have_turns_one_by_one_however_many_requests_one_of_them_sends()
 
     run(check)
     assert served == ["eve 503", "eve 503", "eve 503", "eve", "ada", "ben", "eve"]
+
+
+def test_a_sender_has_at_most_half_of_the_places_and_others_do_not_wait_for_it() -> None:
+    served: list[str] = []
+
+    async def nothing() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def hold(places: Places, sender: str) -> None:
+        await places.enter(nothing, 30, sender)
+        served.append(sender)
+
+    async def check() -> None:
+        places = Places(4, "REQUESTS_WAITING", 10)
+        async with anyio.create_task_group() as group:
+            for sender in ("eve", "eve", "eve", "ada", "ben", "cem"):
+                group.start_soon(hold, places, sender)
+                await anyio.wait_all_tasks_blocked()
+            assert served == ["eve", "eve", "ada", "ben"]
+            group.cancel_scope.cancel()
+
+    run(check)

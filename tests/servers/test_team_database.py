@@ -555,6 +555,25 @@ def test_what_the_library_says_about_a_connection_is_told_with_advice(said: str,
 # A full disk and odd files ------------------------------------------------------------------------
 
 
+def test_a_file_that_was_replaced_is_the_one_that_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    database = SqliteDatabase(str(path))
+    with closing(database):
+        create_token(database, "default", "ada")
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(tmp_path / "backup")) as copy:
+            source.backup(copy)
+        create_token(database, "default", "ben")
+        for end in ("-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+        (tmp_path / "backup").replace(path)
+
+        create_token(database, "default", "cem")
+
+        assert [one.subject for one in list_tokens(database, "default")] == ["ada", "cem"]
+    with closing(SqliteDatabase(str(path))) as again:
+        assert [one.subject for one in list_tokens(again, "default")] == ["ada", "cem"]
+
+
 def test_a_full_disk_is_an_error_of_its_own(database: Database) -> None:
     statement = "insert into policy (tenant, name, value) values (?, ?, ?)"
     if database.engine == "sqlite":

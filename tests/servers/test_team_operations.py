@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,12 @@ from support.teams import RunningTeam, running_team
 from support.trees import SOURCE, Machine, write_skill
 from support.waiting import wait_for
 
+from skillshelf.core.limits import FILE_THREADS
+from skillshelf.servers.mcp.http import HttpLimits
 from skillshelf.servers.team.blobs import FolderBlobs
 from skillshelf.servers.team.database import Database, SqliteDatabase
 from skillshelf.servers.team.metrics import METRICS
+from skillshelf.servers.team.tokens import revoke_tokens
 
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
@@ -81,6 +87,60 @@ def test_a_blob_store_that_cannot_be_written_makes_a_server_not_ready(machine: M
 
         assert (found["status"], found["checks"]["blobs"]) == ("not ready", "cannot be used")
         assert str(tmp_path) not in json.dumps(found)
+
+
+class HangingBlobs(FolderBlobs):
+    """A store that does not answer those who write."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.asked: list[str] = []
+        self.answers = threading.Event()
+
+    def put_new(self, digest: str, data: bytes) -> None:
+        self.asked.append(digest)
+        self.answers.wait(60)
+        super().put_new(digest, data)
+
+
+def test_a_blob_store_that_hangs_keeps_nobody_waiting_who_does_not_need_it(machine: Machine, tmp_path: Path) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    blobs = HangingBlobs(str(tmp_path / "blobs"))
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite")), blobs=blobs) as team:
+        team.wait_until_ready()
+        ada, bob = team.token("ada", "skills:read"), team.token("bob", "admin")
+        with ThreadPoolExecutor(40) as pool:
+            sent = [
+                pool.submit(team.ask, "POST", "/api/v1/releases", bob, body=packed(f"skill-{number}"))
+                for number in range(40)
+            ]
+            wait_for(lambda: len(blobs.asked) >= FILE_THREADS)
+            answers = [team.get(path, ada).status for path in ("/health", "/ready", "/api/v1/skills", "/skills")]
+            found = team.get("/api/v1/search?q=alpha", ada).json
+            blobs.answers.set()
+            assert {one.result().status for one in sent} == {201}
+
+    assert answers == [200, 200, 200, 200]
+    assert [one["name"] for one in found["results"]] == ["alpha"]
+
+
+def test_a_stream_ends_when_its_token_is_revoked(machine: Machine, tmp_path: Path) -> None:
+    limits = HttpLimits(authorized_seconds=0.05)
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite")), limits=limits) as team:
+        token = team.token("vic", "skills:read")
+        opened = team.ask("POST", "/mcp", token, headers=JSON, body=json.dumps(HELLO).encode())
+        stream = HTTPConnection("127.0.0.1", team.port, timeout=30)
+        headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}
+        stream.request("GET", "/mcp", headers={**headers, "mcp-session-id": opened.headers["mcp-session-id"]})
+        answer = stream.getresponse()
+        assert answer.status == 200
+
+        revoke_tokens(team.database, "default", "vic")
+        # What was known of it would count for a minute.
+        team.server.services.authenticator.forget(token)
+
+        assert answer.read() is not None
+        stream.close()
 
 
 @pytest.mark.slow

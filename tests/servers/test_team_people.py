@@ -222,6 +222,29 @@ def test_a_login_does_not_outlive_the_token_and_the_oldest_ones_go(database: Dat
     assert people(database).authenticate(cookies[-1]).subject == "ada"
 
 
+def test_a_login_of_an_issuers_token_has_the_role_of_its_subject_as_long_as_that_lasts(
+    database: Database, issuer: IssuerUnderTest
+) -> None:
+    set_member(database, "default", "ada", "admin")
+    cookie, _ = add_login(database, people(database, issuer).authenticate(issuer.token()), None)
+    assert people(database).authenticate(cookie).may("admin")
+
+    set_member(database, "default", "ada", None)
+
+    assert people(database).authenticate(cookie).scopes == frozenset()
+    assert revoke_tokens(database, "default", "ada") == (0, 1)
+    with pytest.raises(NotAuthenticated):
+        people(database).authenticate(cookie)
+
+
+def test_a_login_keeps_the_scopes_that_an_issuers_token_names(database: Database, issuer: IssuerUnderTest) -> None:
+    token = issuer.token(scope="skills:read")
+    cookie, _ = add_login(database, people(database, issuer).authenticate(token), None)
+    set_member(database, "default", "ada", "admin")
+
+    assert people(database).authenticate(cookie).scopes == {"skills:read"}
+
+
 # Tokens of an issuer ------------------------------------------------------------------------------
 
 
@@ -323,6 +346,20 @@ def test_a_key_that_the_issuer_took_away_does_not_count_again_when_the_issuer_go
             remembering.authenticate(token)
     # Keys that it had when it answered last go on.
     assert remembering.authenticate(issuer.token("ec", jti="another")).subject == "ada"
+
+
+def test_a_token_of_a_new_key_is_not_called_wrong_while_the_issuer_is_away(
+    database: Database, issuer: IssuerUnderTest
+) -> None:
+    clock = Clock()
+    remembering = people(database, issuer, clock)
+    issuer.offered = ["rsa"]
+    remembering.authenticate(issuer.token("rsa"))
+    issuer.offered, issuer.is_away = ["rsa", "ec"], True
+    clock.now += 11
+
+    with pytest.raises(IssuerAway):
+        remembering.authenticate(issuer.token("ec"))
 
 
 def test_while_the_issuer_is_away_known_keys_work_for_ten_minutes(database: Database, issuer: IssuerUnderTest) -> None:

@@ -441,7 +441,13 @@ REQUEST_SECONDS = 150
 """Time for one request over HTTP; longer than a script may run."""
 
 REQUESTS_AT_ONCE = 64
-"""Concurrent requests over HTTP; a request counts from the moment its body is complete."""
+"""Concurrent requests over HTTP; a request counts from the moment its body is complete. A person has at most half."""
+
+PROBES_AT_ONCE = 8
+"""Concurrent requests of operators to a team server: health, readiness, metrics. Other requests never take these."""
+
+FILE_THREADS = 8
+"""Requests that may wait for the blob store of a team server, and run at one time; others have threads of their own."""
 
 REQUESTS_WAITING = 2_048
 """Complete requests over HTTP that wait in line for their turn; further ones are refused with status 503."""

@@ -265,6 +265,28 @@ def test_a_request_never_gets_an_older_revision_than_it_demands(server: ServerUn
         assert ("retry-after", "1") in newer.headers
 
 
+def test_where_a_listing_goes_on_names_nothing_that_the_caller_may_not_see(server: ServerUnderTest) -> None:
+    for name in ("aaa-secret", "web-a", "web-b", "zzz-secret", "zzz-secret-too"):
+        publish(server, name)
+    reader = caller("ben", "skills:read:web-*")
+
+    _, first, after = server.published.releases.listed(reader, most=1)
+    assert ([one.name for one in first], after) == (["web-a"], "web-a 1")
+    _, rest, after = server.published.releases.listed(reader, after="web-a 1", most=1)
+    assert ([one.name for one in rest], after) == (["web-b"], None)
+    assert server.published.releases.listed(reader, most=2)[2] is None
+
+
+def test_a_name_like_a_hidden_one_is_refused_without_naming_it(server: ServerUnderTest) -> None:
+    publish(server, "\u0430dmin")
+    bounded = caller("ben", "skills:publish", "skills:read:a*")
+
+    refused = publish(server, "admin", who=bounded, status=422)["error"]["message"]
+
+    assert "'admin' looks like a name that is published here" in refused
+    assert "\u0430dmin" in publish(server, "admin", status=422)["error"]["message"]
+
+
 def test_releases_are_listed_page_by_page(server: ServerUnderTest) -> None:
     from skillshelf.servers.team.release_access import Releases
 

@@ -5,7 +5,7 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from hmac import compare_digest
@@ -51,6 +51,7 @@ from skillshelf.servers.mcp.server import SkillServer
 __all__ = [
     "ENDS_SESSION",
     "PATH",
+    "PROBE",
     "SENDER",
     "App",
     "Authorize",
@@ -85,8 +86,8 @@ _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
 _INITIALIZE = re.compile(b'"%s"' % b"".join(b"(?:%c|\\\\u00%02x)" % (c, c) for c in b"initialize"), re.IGNORECASE)
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(.+)")
 
-Kind = Literal["request", "stream"]
-"""A request that is answered, or a stream that stays open for notifications."""
+Kind = Literal["request", "stream", "probe"]
+"""A request that is answered, a stream that stays open for notifications, or a request of an operator."""
 
 Authorize = Callable[[Scope], Awaitable[int]]
 """Raise `RequestRefused` for a request that its sender may not make, else return how many bytes its body may have."""
@@ -97,6 +98,10 @@ ENDS_SESSION = "skillshelf.ends_session"
 
 SENDER = "skillshelf.sender"
 """The key in a scope of whoever sends the request, which `authorize` may set: senders have turns one by one."""
+
+
+PROBE = "skillshelf.probe"
+"""The key in a scope that `authorize` sets to True for a request of an operator: it never waits behind others."""
 
 
 class ServerAccess(NamedTuple):
@@ -195,8 +200,8 @@ class OlderSessions:
         self._to_end: list[str] = []
         self.line = WaitingLine("CLIENT_SESSIONS", limits.waiting, self._take)
 
-    def _take(self) -> bool:
-        """Reserve room for a session; return False if there is none."""
+    def _take(self, sender: Hashable) -> bool:
+        """Reserve room for a session of anybody; return False if there is none."""
         if len(self._active) + self._opening >= self._limits.sessions:
             before = anyio.current_time() - self._limits.session_rest_seconds
             idle = (name for name, one in self._active.items() if not one.requests and one.rests_since <= before)
@@ -379,11 +384,12 @@ class RequestGuard:
         self._address = address
         self._authorize = authorize
         self._limits = limits
-        self._active: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
+        self._active: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set(), "probe": set()}
         self._bodies = RequestBodies(limits)
         self._places: dict[Kind, Places] = {
             "request": Places(limits.requests, "REQUESTS_WAITING", limits.waiting, running),
             "stream": Places(limits.streams, "STREAMS_AT_ONCE", limits.waiting),
+            "probe": Places(limits.probes, "PROBES_AT_ONCE", limits.probes),
         }
         self._sessions = OlderSessions(app, PATH, limits)
         self._is_ending = False
@@ -421,7 +427,7 @@ class RequestGuard:
             places.line.close()
         for stream in tuple(self._active["stream"]):
             stream.cancel()
-        for request in tuple(self._active["request"]):
+        for request in (*self._active["request"], *self._active["probe"]):
             request.deadline = min(request.deadline, anyio.current_time() + self._limits.shutdown_seconds)
 
     async def _admit(self, scope: Scope, body: BufferedBody, receive: Receive, send: Send) -> None:
@@ -489,7 +495,7 @@ class RequestGuard:
             finally:
                 blocked.cancel()
 
-        with anyio.move_on_after(self._limits.request_seconds if kind == "request" else None) as limit:
+        with anyio.move_on_after(self._limits.request_seconds if kind != "stream" else None) as limit:
             self._active[kind].add(limit)
             try:
                 async with self._ended_when_refused(scope, limit) if kind == "stream" else nullcontext():
@@ -525,7 +531,9 @@ class RequestGuard:
 
 
 def _kind_of(scope: Scope) -> Kind:
-    """Return whether a request asks for a stream, which only GET and one method of the newer era do."""
+    """Return whether a request asks for a stream, which only GET and one method of the newer era do, or probes."""
+    if scope.get(PROBE):
+        return "probe"
     is_newer = header_in(scope, "mcp-protocol-version") not in (None, *HANDSHAKE_PROTOCOL_VERSIONS)
     listens = is_newer and header_in(scope, "mcp-method") == "subscriptions/listen"
     return "stream" if scope["path"] == PATH and (scope["method"] == "GET" or listens) else "request"

@@ -5,10 +5,12 @@ waits for its turn for a limited time.
 """
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, MutableMapping
 from contextlib import suppress
+from functools import partial
 from heapq import nlargest, nsmallest
+from math import ceil
 from typing import Any, NoReturn
 
 import anyio
@@ -20,6 +22,7 @@ from skillshelf.core.limits import (
     CLIENT_IDLE_SECONDS,
     CLIENT_SESSIONS,
     CONNECTIONS_AT_ONCE,
+    PROBES_AT_ONCE,
     REQUEST_BYTES,
     REQUEST_SECONDS,
     REQUEST_WAIT_SECONDS,
@@ -70,6 +73,7 @@ class HttpLimits(NamedTuple):
     shutdown_seconds: float = 3
     requests: int = REQUESTS_AT_ONCE
     streams: int = STREAMS_AT_ONCE
+    probes: int = PROBES_AT_ONCE
     sessions: int = CLIENT_SESSIONS
     session_idle_seconds: float = CLIENT_IDLE_SECONDS
     session_rest_seconds: float = SESSION_REST_SECONDS
@@ -264,12 +268,12 @@ def _too_large(most: int) -> RequestRefused:
 class WaitingLine:
     """Requests that wait for something: each sender has one turn after the other, in the order of arrival.
 
-    So somebody who sends thousands of requests keeps others waiting for one of them. `take` takes what they wait for
-    and returns True, or returns False if there is none at the moment; `advance` must be called when that may have
-    changed.
+    So somebody who sends thousands of requests keeps others waiting for one of them. `take` takes what a sender waits
+    for and returns True, or returns False if there is none for it at the moment; `advance` must be called when that may
+    have changed.
     """
 
-    def __init__(self, name: str, most: int, take: Callable[[], bool]) -> None:
+    def __init__(self, name: str, most: int, take: Callable[[Hashable], bool]) -> None:
         self._name = name
         self._most = most
         self._take = take
@@ -288,13 +292,15 @@ class WaitingLine:
         """
         if self._is_closed:
             raise RequestRefused(503, _STOPPING)
-        if not self._lines and self._take():
+        if not self._lines and self._take(sender):
             return
         if self._waiting >= self._most:
             self._make_room(sender)
         turn = anyio.Event()
         self._lines.setdefault(sender, {})[turn] = None
         self._waiting += 1
+        # Those before may wait for something that is there for this sender.
+        self.advance()
         has_turn = False
         try:
             has_turn = await self._wait(turn, receive, seconds)
@@ -359,8 +365,10 @@ class WaitingLine:
 
     def advance(self) -> None:
         """Let those whose turn it is go on."""
-        while self._lines and not self._is_closed and self._take():
-            sender, line = next(iter(self._lines.items()))
+        while not self._is_closed:
+            sender, line = next(((one, line) for one, line in self._lines.items() if self._take(one)), (None, None))
+            if line is None:
+                return
             turn = next(iter(line))
             self._remove(turn, sender)
             if sender in self._lines:
@@ -378,28 +386,35 @@ class WaitingLine:
 
 
 class Places:
-    """Places for a number of requests at one time. `running` counts work that goes on after its client has left."""
+    """Places for a number of requests at one time; a sender that is known has at most half of them.
+
+    `running` counts work that goes on after its client has left.
+    """
 
     def __init__(self, most: int, line: str, waiting: int, running: Callable[[], int] = lambda: 0) -> None:
         self._most = most
         self._running = running
-        self._taken = 0
+        self._taken: Counter[Hashable] = Counter()
         self.line = WaitingLine(line, waiting, self._take)
 
-    def _take(self) -> bool:
-        if max(self._taken, self._running()) >= self._most:
+    def _take(self, sender: Hashable) -> bool:
+        is_full = max(self._taken.total(), self._running()) >= self._most
+        if is_full or (sender is not None and self._taken[sender] >= ceil(self._most / 2)):
             return False
-        self._taken += 1
+        self._taken[sender] += 1
         return True
 
-    def _give_back(self) -> None:
-        self._taken -= 1
+    def _give_back(self, sender: Hashable) -> None:
+        self._taken[sender] -= 1
+        if not self._taken[sender]:
+            del self._taken[sender]
         self.line.advance()
 
     async def enter(self, receive: Receive, seconds: float, sender: Hashable = None) -> Callable[[], None]:
         """Take a place when it is this request's turn; return the function that gives it back, once."""
-        await self.line.wait(receive, seconds, give_back=self._give_back, sender=sender)
-        held = [self._give_back]
+        give_back = partial(self._give_back, sender)
+        await self.line.wait(receive, seconds, give_back=give_back, sender=sender)
+        held = [give_back]
 
         def leave() -> None:
             with suppress(IndexError):

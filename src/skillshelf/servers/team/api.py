@@ -442,7 +442,12 @@ def _index_routes() -> Iterator[TeamRoute]:
         ),
     )
     yield TeamRoute(
-        "GET", _ABOVE + "/{name}/{digest}/{file}", READ, "give a skill as its index promises", show_artifact
+        "GET",
+        _ABOVE + "/{name}/{digest}/{file}",
+        READ,
+        "give a skill as its index promises",
+        show_artifact,
+        kind="files",
     )
 
 
@@ -470,6 +475,7 @@ def skill_routes() -> list[TeamRoute]:
             _of_revision(show_skill),
             parameters=(Parameter("name", "the name of the skill", "path"),),
             gives=TeamSkillDetailForm,
+            kind="files",
         ),
         TeamRoute(
             "GET",
@@ -482,7 +488,7 @@ def skill_routes() -> list[TeamRoute]:
                 Parameter("limit", "the number of results", kind="integer"),
             ),
             gives=TeamSearchForm,
-            is_search=True,
+            kind="search",
         ),
         *_index_routes(),
     ]

@@ -13,10 +13,10 @@ import anyio.to_thread
 
 from skillshelf.core.console import note
 from skillshelf.core.http_client import is_loopback_name
-from skillshelf.core.limits import TEAM_THREADS
+from skillshelf.core.limits import FILE_THREADS, PROBES_AT_ONCE, TEAM_THREADS
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import SkillError, kind_of
-from skillshelf.servers.mcp.http import PATH, SENDER, App, Message, Receive, Scope, Send, header_in
+from skillshelf.servers.mcp.http import PATH, PROBE, SENDER, App, Message, Receive, Scope, Send, header_in
 from skillshelf.servers.mcp.request_line import RequestRefused
 from skillshelf.servers.team.catalogs import key_of
 from skillshelf.servers.team.mcp_endpoint import CALLER, McpEndpoint
@@ -26,6 +26,7 @@ from skillshelf.servers.team.routes import (
     ANY_TOKEN,
     METRICS_ACCESS,
     PUBLIC,
+    RouteKind,
     RouteTable,
     TeamAnswer,
     TeamRequest,
@@ -66,7 +67,13 @@ class TeamApp:
         self._services = services
         self._table = table
         self._mcp = mcp
-        self._limiter = anyio.CapacityLimiter(TEAM_THREADS)
+        # Of each kind: a blob store that hangs keeps those waiting who need it, and nobody else.
+        self._limiters: Mapping[RouteKind, anyio.CapacityLimiter] = {
+            "common": anyio.CapacityLimiter(TEAM_THREADS),
+            "search": anyio.CapacityLimiter(TEAM_THREADS),
+            "files": anyio.CapacityLimiter(FILE_THREADS),
+            "probe": anyio.CapacityLimiter(PROBES_AT_ONCE),
+        }
         self._auth_limiter = anyio.CapacityLimiter(_AUTH_THREADS)
         # Of their own: while an issuer is slow, people with tokens of this server are not kept waiting.
         self._issuer_limiter = anyio.CapacityLimiter(_AUTH_THREADS)
@@ -83,6 +90,7 @@ class TeamApp:
         scope["query_string"] = scope["query_string"].replace(b"%00", b"%EF%BF%BD")
         route, parts, others = self._table.find(scope["method"], scope["path"])
         scope[_ROUTE], scope[_PARTS] = route, parts
+        scope[PROBE] = route is not None and route.kind == "probe"
         if route is not None and route.access == PUBLIC:
             return route.body_bytes
         if route is not None and route.access == METRICS_ACCESS and _is_from_here(scope):
@@ -181,7 +189,8 @@ class TeamApp:
         )
         # Abandoned at the limit on time, and when the server stops: the client gets its answer then, and the thread
         # ends what it does. A publish or a batch of lines that is sent again changes nothing.
-        limiter = self._mcp.search_turn if route.is_search and self._is_brief(request) else self._limiter
+        is_turn = route.kind == "search" and self._is_brief(request)
+        limiter = self._mcp.search_turn if is_turn else self._limiters[route.kind]
         return await anyio.to_thread.run_sync(_answered, route.run, request, limiter=limiter, abandon_on_cancel=True)
 
     def _is_brief(self, request: TeamRequest) -> bool:

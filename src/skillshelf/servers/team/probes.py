@@ -133,9 +133,9 @@ def cookie_in(header: str) -> str | None:
 def probe_routes() -> list[TeamRoute]:
     """Return the routes of this module."""
     return [
-        TeamRoute("GET", "/health", PUBLIC, "say that the process answers", show_health),
-        TeamRoute("GET", "/ready", PUBLIC, "say whether requests can be served", show_ready),
-        TeamRoute("GET", "/metrics", METRICS_ACCESS, "give the metrics", show_metrics),
+        TeamRoute("GET", "/health", PUBLIC, "say that the process answers", show_health, kind="probe"),
+        TeamRoute("GET", "/ready", PUBLIC, "say whether requests can be served", show_ready, kind="probe"),
+        TeamRoute("GET", "/metrics", METRICS_ACCESS, "give the metrics", show_metrics, kind="probe"),
         TeamRoute("GET", METADATA_PATH, PUBLIC, "describe how to get a token", show_metadata),
         TeamRoute("GET", METADATA_PATH + PATH, PUBLIC, "describe how to get a token", show_metadata),
         TeamRoute("GET", "/login", PUBLIC, "show the form for a token", show_login),

@@ -52,6 +52,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             body_bytes=UPLOAD_BYTES,
             gives=TeamPublishedForm,
             takes={"application/zip": {}},
+            kind="files",
         ),
         TeamRoute(
             "GET",
@@ -82,6 +83,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             "give the archive of a release, by its version or channel",
             api.artifact,
             parameters=(name, version, min_rev),
+            kind="files",
         ),
         _change(f"{release}/approve", "approve the files of a release", api.approve, name, version, takes=("tree",)),
         _change(

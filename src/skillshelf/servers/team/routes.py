@@ -85,12 +85,16 @@ def json_answer(value: Any, status: int = 200, **headers: str) -> TeamAnswer:
     return TeamAnswer(body + b"\n", status, headers=tuple((key.replace("_", "-"), headers[key]) for key in headers))
 
 
+RouteKind = Literal["common", "search", "files", "probe"]
+"""What a route does for long: a search computes, `files` may wait for the blob store, a probe is asked by operators."""
+
+
 class TeamRoute(NamedTuple):
     """One row: a method, a pattern of paths, the access it needs, and the function or application that serves it.
 
     `access` is `public`, `token` for any valid token, `metrics`, or scopes of which one is needed, separated by blanks.
     `body_bytes` is the size of a body that it takes. `gives` is the type of its answer. `is_page` is for people:
-    a browser without a login is shown how to log in. `is_search` computes, and has its turn among other searches.
+    a browser without a login is shown how to log in. `kind` says whom it must not keep waiting.
     """
 
     method: str
@@ -104,7 +108,7 @@ class TeamRoute(NamedTuple):
     gives: Any = None
     takes: Mapping[str, Any] | None = None
     is_page: bool = False
-    is_search: bool = False
+    kind: RouteKind = "common"
 
     @property
     def scopes(self) -> tuple[str, ...]:

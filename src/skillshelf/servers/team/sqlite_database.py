@@ -75,8 +75,8 @@ class SqliteDatabase:
         self.path = path
         self._migrations = migrations
         self._lock = threading.Lock()
-        self._idle: OrderedDict[str, list[sqlite3.Connection]] = OrderedDict()
-        self._migrated: set[str] = set()
+        self._idle: OrderedDict[_File, list[sqlite3.Connection]] = OrderedDict()
+        self._migrated: set[_File] = set()
         with _sqlite_errors(self.path):
             make_own_folder(self.path.rpartition("/")[0] or "/")
             self._make(DEFAULT_TENANT)
@@ -101,7 +101,8 @@ class SqliteDatabase:
         """Begin a transaction; one that writes waits for the one before it."""
         path = self.file_of(tenant)
         with _sqlite_errors(path):
-            connection = self._connection(tenant, path)
+            file = self._current_file(tenant, path)
+            connection = self._connection(file)
             try:
                 connection.execute("begin" if readonly else "begin immediate")
                 yield _SqliteTransaction(tenant, connection)
@@ -111,7 +112,7 @@ class SqliteDatabase:
                     connection.rollback()
                 connection.close()
                 raise
-            self._give_back(path, connection)
+            self._give_back(file, connection)
 
     def add_tenant(self, slug: str) -> bool:
         """Make the file of a tenant."""
@@ -157,26 +158,33 @@ class SqliteDatabase:
         for connection in (one for of_file in idle.values() for one in of_file):
             connection.close()
 
-    def _connection(self, tenant: str, path: str) -> sqlite3.Connection:
-        # A connection outlives the removal of its file, and would go on writing to nothing.
-        if files.kind_at(path) is None:
+    def _current_file(self, tenant: str, path: str) -> "_File":
+        """Return the file at a path, at the current version.
+
+        A connection outlives the removal and the replacement of its file, and would go on writing to nothing.
+        """
+        identity = files.identity_at(path)
+        if identity is None:
             if tenant != DEFAULT_TENANT:
                 raise no_such_tenant(tenant)
             raise DatabaseAway(f"{path} is gone")
-        if path not in self._migrated:
+        if (path, identity) not in self._migrated:
             self._migrate(path)
+        return path, identity
+
+    def _connection(self, file: "_File") -> sqlite3.Connection:
         with self._lock:
-            idle = self._idle.get(path)
+            idle = self._idle.get(file)
             if idle:
                 return idle.pop()
-        return _connect(path)
+        return _connect(file[0])
 
-    def _give_back(self, path: str, connection: sqlite3.Connection) -> None:
+    def _give_back(self, file: "_File", connection: sqlite3.Connection) -> None:
         closed: list[sqlite3.Connection] = []
         with self._lock:
-            idle = self._idle.setdefault(path, [])
+            idle = self._idle.setdefault(file, [])
             (idle if len(idle) < DATABASE_CONNECTIONS else closed).append(connection)
-            self._idle.move_to_end(path)
+            self._idle.move_to_end(file)
             while len(self._idle) > TENANTS_OPEN:
                 closed += self._idle.popitem(last=False)[1]
         for one in closed:
@@ -209,7 +217,13 @@ class SqliteDatabase:
                             connection.execute(statement)
                     connection.execute(f"pragma user_version = {len(self._migrations)}")
                     connection.execute("commit")
-        self._migrated.add(path)
+            identity = files.identity_at(path)
+        if identity is not None:
+            self._migrated.add((path, identity))
+
+
+_File = tuple[str, tuple[int, int]]
+"""A path, and the identity of the file that is there."""
 
 
 def _connect(path: str) -> sqlite3.Connection:
