@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,69 @@ def test_an_approval_is_of_a_tree_and_moves_the_channel(server: ServerUnderTest)
     versions = server.json(READER, "GET", "/api/v1/skills/deploy/versions")
     assert versions["channels"] == {"latest": "3", "approved": "3"}
     assert [one["version"] for one in versions["versions"]] == ["3", "2", "1"]
+
+
+def approve(server: ServerUnderTest, version: str, who: Caller = ADMIN) -> str | None:
+    """Approve a version of `deploy`; return what `approved` means then."""
+    server.json(who, "POST", f"/api/v1/skills/deploy/versions/{version}/approve", {})
+    channels = server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions")["channels"]
+    return str(channels["approved"]) if "approved" in channels else None
+
+
+def test_an_approval_never_moves_the_channel_to_an_older_release(server: ServerUnderTest) -> None:
+    for version in ("1.0", "1.1", "1.2"):
+        publish(server, "deploy", f"Version {version}.", version=version)
+    assert approve(server, "1.1") == "1.1"
+    assert approve(server, "1.0") == "1.1"
+    assert approve(server, "1.0", PUBLISHER) == "1.1"
+    server.json(ADMIN, "POST", "/api/v1/skills/deploy/channel", {"channel": "approved", "version": "1.0"})
+    # Who went back by hand stays there until another release is approved.
+    assert approve(server, "1.1", PUBLISHER) == "1.0"
+    assert approve(server, "1.2") == "1.2"
+
+
+def test_an_approval_is_of_the_newest_release_with_these_files(server: ServerUnderTest) -> None:
+    for version, text in (("1", "Old."), ("2", "New."), ("3", "Old.")):
+        publish(server, "deploy", text, version=version)
+    assert approve(server, "1") == "3"
+    assert approve(server, "2") == "3"
+
+
+def test_a_late_second_approval_of_an_older_release_moves_nothing(server: ServerUnderTest) -> None:
+    for version in ("1", "2", "3"):
+        publish(server, "deploy", f"Version {version}.", version=version)
+    server.json(ADMIN, "PUT", "/api/v1/policy", {"approvals": 2})
+    assert approve(server, "3") is None
+    assert approve(server, "1") is None
+    assert approve(server, "2") is None
+    assert approve(server, "2", PUBLISHER) == "2"
+    assert approve(server, "1", PUBLISHER) == "2"
+    server.json(ADMIN, "PUT", "/api/v1/policy", {"approvals": 1})
+    assert server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions")["channels"]["approved"] == "3"
+
+
+def test_a_policy_that_asks_for_less_leaves_a_channel_that_went_back(server: ServerUnderTest) -> None:
+    for version in ("1", "2"):
+        publish(server, "deploy", f"Version {version}.", version=version)
+        approve(server, version)
+        approve(server, version, PUBLISHER)
+    server.json(ADMIN, "PUT", "/api/v1/policy", {"approvals": 2})
+    server.json(ADMIN, "POST", "/api/v1/skills/deploy/channel", {"channel": "approved", "version": "1"})
+    server.json(ADMIN, "PUT", "/api/v1/policy", {"approvals": 1})
+    assert server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions")["channels"]["approved"] == "1"
+
+
+def test_policies_that_change_at_once_all_succeed(server: ServerUnderTest) -> None:
+    publish(server, "deploy")
+
+    def change(turn: int) -> int:
+        given = {"approvals": turn % 3 + 1, "approve_own": turn % 2 == 0, "approved_only": turn % 4 < 2}
+        keys = list(given) if turn % 2 else list(reversed(given))
+        body = json.dumps({key: given[key] for key in keys}).encode()
+        return int(server.call(ADMIN, "PUT", "/api/v1/policy", body).status)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(change, range(48))) == {200}
 
 
 def test_a_policy_serves_approved_releases_alone(server: ServerUnderTest) -> None:

@@ -5,10 +5,12 @@ A server that changed something builds the next snapshot of the search index, be
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import make_own_folder
@@ -19,14 +21,9 @@ from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.database import Database, PostgresDatabase
 from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_source import ReleaseSource
-from skillshelf.servers.team.releases import (
-    CATALOG_TOPIC,
-)
+from skillshelf.servers.team.releases import CATALOG_TOPIC
 from skillshelf.servers.team.tenant_shelf import TenantShelf
-from skillshelf.servers.team.values import (
-    DEFAULT_TENANT,
-    DatabaseAway,
-)
+from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, DatabaseAway
 from skillshelf.shelf import Shelf, open_shelf
 
 __all__ = ["PublishedCatalogs"]
@@ -62,7 +59,13 @@ class PublishedCatalogs:
         self.releases = Releases(database, blobs, changed=self.changed)
         self.source = ReleaseSource(database, blobs, folder)
         self._lock = threading.Lock()
-        self._shelves: dict[str, TenantShelf] = {}
+        # A shelf that a catalog uses stays the one of its tenant, and is followed, however many others are opened.
+        self._shelves: WeakValueDictionary[str, TenantShelf] = WeakValueDictionary()
+        self._recent: OrderedDict[str, TenantShelf] = OrderedDict()
+        # What was noted last of a tenant, and the tenants of which neither a snapshot nor the files can be had.
+        self._noted: dict[tuple[str, str], str] = {}
+        self._without_files: set[str] = set()
+        self._database_away: str | None = None
         self._wake = threading.Event()
         self._to_build: set[str] = set()
         self._closed = threading.Event()
@@ -104,14 +107,30 @@ class PublishedCatalogs:
         """
         with self._lock:
             found = self._shelves.get(tenant)
+            is_new = found is None
             if found is None:
                 found = self._shelves[tenant] = self._opened(tenant)
+            self._recent[tenant] = found
+            self._recent.move_to_end(tenant)
+            while len(self._recent) > TENANTS_OPEN:
+                self._recent.pop(next(other for other in self._recent if other != DEFAULT_TENANT))
+        if is_new:
+            with self._built:
                 self._to_build.add(tenant)
-                while len(self._shelves) > TENANTS_OPEN:
-                    self._shelves.pop(next(other for other in self._shelves if other not in (tenant, DEFAULT_TENANT)))
-        with self._built:
-            self._built.notify_all()
+                self._built.notify_all()
         return found
+
+    def _open_shelves(self) -> list[TenantShelf]:
+        with self._lock:
+            return list(self._shelves.values())
+
+    def problem(self) -> str | None:
+        """Return why the skills cannot be served although the blob store answers; None if they can.
+
+        A tenant that lost files keeps nobody else from being served: only a store that has none of them is a wrong one.
+        """
+        tenants = {shelf.tenant for shelf in self._open_shelves() if shelf.has_releases}
+        return "has no files of the releases" if tenants and tenants <= self._without_files else None
 
     def _opened(self, tenant: str) -> TenantShelf:
         """Return a new shelf; a database that did not answer a moment ago is not asked again."""
@@ -158,22 +177,28 @@ class PublishedCatalogs:
         while not self._closed.is_set():
             self._wake.wait(self._seconds)
             self._wake.clear()
-            with self._lock:
-                shelves = list(self._shelves.values())
+            shelves = self._open_shelves()
             for shelf in shelves:
                 self._guarded(shelf.follow, shelf.tenant)
                 if shelf.state.snapshot is None or shelf.state.snapshot.rev < shelf.state.rev:
                     # The server that published builds it; if that one is gone, the next look does it here.
                     self._build_later(shelf)
+            self._note_database(next((shelf.away for shelf in shelves if shelf.away is not None), None))
             self._near.set()
+
+    def _note_database(self, away: str | None) -> None:
+        """Say once that the database went away, and once that it is back: it is the same for all tenants."""
+        before, self._database_away = self._database_away, away
+        if away is not None and before is None:
+            note(f"skills are served as they were last read: {cut(fold(away), 200)}")
+        elif away is None and before is not None:
+            note("the database answers again")
 
     def _bring_near(self) -> None:
         while not self._closed.is_set():
             self._near.wait()
             self._near.clear()
-            with self._lock:
-                shelves = list(self._shelves.values())
-            for shelf in shelves:
+            for shelf in self._open_shelves():
                 if not self._closed.is_set():
                     self._guarded(partial(self._bring_one_near, shelf), shelf.tenant)
 
@@ -181,7 +206,9 @@ class PublishedCatalogs:
         more, is_had = shelf.bring_near()
         if more:
             self._near.set()
-        if not is_had:
+        if is_had:
+            self._without_files.discard(shelf.tenant)
+        else:
             self._build_later(shelf)
 
     def _build_later(self, shelf: TenantShelf) -> None:
@@ -190,6 +217,7 @@ class PublishedCatalogs:
         if not isinstance(waiting, tuple) or waiting[0] != shelf.state.rev:
             shelf.attachments["waits for snapshot"] = (shelf.state.rev, now)
         elif now - waiting[1] > 3 * self._seconds:
+            shelf.attachments["waits for snapshot"] = (shelf.state.rev, now)
             with self._built:
                 self._to_build.add(shelf.tenant)
                 self._built.notify_all()
@@ -207,19 +235,38 @@ class PublishedCatalogs:
             if shelf is None:
                 continue
             began = time.monotonic()
-            self._guarded(shelf.build_snapshot, tenant)
+            self._guarded(partial(self._build_one, shelf), tenant)
             self._guarded(shelf.follow, tenant)
             self._guarded(shelf.keep, tenant)
             self._near.set()
             # Many releases in a row share a snapshot: building takes at most a third of the time.
             self._closed.wait(min(2 * (time.monotonic() - began), _REST_SECONDS))
 
+    def _build_one(self, shelf: TenantShelf) -> None:
+        try:
+            shelf.build_snapshot()
+        except BlobsAway as error:
+            if not shelf.has_snapshot:
+                self._without_files.add(shelf.tenant)
+                raise BlobsAway(f"{error}; does --blobs name the store that the releases were published to?") from None
+            raise
+        self._without_files.discard(shelf.tenant)
+
     def _guarded(self, act: Callable[[], Any], tenant: str) -> None:
-        """Do something in a thread that must go on whatever happens to the database, the blobs or the disk."""
+        """Do something in a thread that must go on whatever happens to the database, the blobs or the disk.
+
+        A reason is noted once, however often it comes again; that the database is away is noted for all tenants.
+        """
+        doing = threading.current_thread().name
         try:
             act()
+        except DatabaseAway:
+            return
         except (SkillError, OSError) as error:
-            note(f"tenant {tenant}: {cut(fold(str(error)), 200)}")
+            text = cut(fold(str(error)), 300)
+            if self._noted.get((tenant, doing)) != text:
+                self._noted[tenant, doing] = text
+                note(f"tenant {tenant}: {text}")
 
     def _listen(self, database: PostgresDatabase) -> None:
         """Wait for other servers to tell of a change; while that cannot be, the clock does."""

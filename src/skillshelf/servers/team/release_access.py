@@ -175,6 +175,8 @@ class Releases:
             raise PermissionDenied("only an admin may change the policy of a tenant")
         checked = checked_policy(given)
         with self._database.transaction(caller.tenant) as transaction:
+            # First: changes at the same time wait here, before any of them has written a row that another one needs.
+            rev = next_rev(transaction)
             before = policy_of(transaction)
             for name, value in checked.items():
                 transaction.execute(
@@ -185,8 +187,7 @@ class Releases:
             policy = policy_of(transaction)
             if policy == before:
                 return policy
-            rev = next_rev(transaction)
-            settle_approved(transaction, policy, rev)
+            settle_approved(transaction, before, policy, rev)
             finish_change(transaction, rev)
         self._changed(caller.tenant)
         return policy

@@ -10,9 +10,11 @@ from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.releases import (
     Channel,
+    ChannelMove,
     ServedRelease,
     changed_releases,
     current_rev,
+    newest_moves,
     policy_of,
     served_releases,
 )
@@ -27,22 +29,34 @@ __all__ = ["UNKNOWN", "CatalogNews", "CatalogState", "ReleaseSource"]
 
 
 class CatalogState(NamedTuple):
-    """What the database said last: the revision, the channel that is served, and the newest snapshot."""
+    """What the database said last: the revision, the channel that is served, and the newest snapshot.
+
+    `moves` are the newest moves of the channel, by which a database is known that was set back; empty if unknown.
+    """
 
     rev: int
     channel: Channel
     snapshot: SnapshotRecord | None
+    moves: tuple[ChannelMove, ...] = ()
 
 
 UNKNOWN = CatalogState(0, "latest", None)
 """Before the database has said anything."""
 
 
-def _follows(before: CatalogState, state: CatalogState) -> bool:
-    """Return whether changes alone lead from a state to another: not if the database was set back in between."""
+def _follows(before: CatalogState, state: CatalogState, left: tuple[ChannelMove, ...]) -> bool:
+    """Return whether changes alone lead from a state to another: not if the database was set back in between.
+
+    `left` are the moves of the channel until the revision before that no later one has replaced: a database that was
+    set back, and has caught up since, has others.
+    """
     old, new = before.snapshot, state.snapshot
-    is_set_back = state.rev < before.rev or (old is not None and new != old and (new is None or new.rev <= old.rev))
-    return before.channel == state.channel and not is_set_back
+    if state.rev < before.rev or (old is not None and new != old and (new is None or new.rev < old.rev)):
+        return False
+    known = before.moves
+    return before.channel == state.channel and all(
+        move in known for move in left if known and move.rev >= known[-1].rev
+    )
 
 
 class CatalogNews(NamedTuple):
@@ -71,14 +85,16 @@ class ReleaseSource:
         """Return what the database says now, and what changed; the state is `before` itself if nothing did.
 
         Rows that did not change are not read, unless the tenant is served from another channel now or its revision is
-        an older one: then the database was set back, and anything may have changed.
+        an older one, or has a history of its own: then the database was set back, and anything may have changed.
         """
         with self._database.transaction(tenant, readonly=True) as transaction:
             rev, snapshot = current_rev(transaction), recorded_snapshot(transaction)
-            if rev == before.rev and before is not UNKNOWN:
-                return CatalogNews(before if snapshot == before.snapshot else before._replace(snapshot=snapshot), {})
-            state = CatalogState(rev, policy_of(transaction).channel, snapshot)
-            if before is not UNKNOWN and _follows(before, state):
+            channel = policy_of(transaction).channel
+            state = CatalogState(rev, channel, snapshot, newest_moves(transaction, channel, rev))
+            if state == before:
+                return CatalogNews(before, {})
+            left = newest_moves(transaction, channel, before.rev) if rev > before.rev else state.moves
+            if before is not UNKNOWN and _follows(before, state, left):
                 return CatalogNews(state, changed_releases(transaction, state.channel, before.rev))
             found = served_releases(transaction)
             return CatalogNews(state, {release.name: release for release in found}, is_whole=True)

@@ -5,7 +5,7 @@ release of exactly those files and for no other. `release_access` decides who ma
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from skillshelf.catalog.look_alikes import looks_like_others
@@ -23,6 +23,7 @@ __all__ = [
     "PUBLISHED",
     "RELEASE_ROWS",
     "Channel",
+    "ChannelMove",
     "Release",
     "ServedRelease",
     "TenantPolicy",
@@ -33,6 +34,7 @@ __all__ = [
     "finish_change",
     "insert_release",
     "is_approved",
+    "newest_moves",
     "next_rev",
     "next_version",
     "point_channel",
@@ -189,6 +191,7 @@ _SERVED = """select r.name, r.version, r.tree, t.artifact, r.description, r.fiel
     join tree t on t.digest = r.tree where c.tenant = ? and c.channel = ?"""
 
 
+_MOVES = 16
 _NAMES_ASKED = 500
 """Names in one statement; databases bound the values that one takes."""
 
@@ -224,6 +227,26 @@ def changed_releases(transaction: Transaction, channel: Channel, after: int) -> 
     rows = transaction.rows(f"{_SERVED} and c.rev > ?", given) if names else ()
     found = {row[0]: ServedRelease(*row) for row in rows}
     return {name: found.get(name) for (name,) in names}
+
+
+class ChannelMove(NamedTuple):
+    """What a channel means for a name since a revision, and when that release was published."""
+
+    name: str
+    version: str
+    rev: int
+    published: int | None
+
+
+def newest_moves(transaction: Transaction, channel: Channel, until: int) -> tuple[ChannelMove, ...]:
+    """Return the newest moves of a channel until a revision, the newest first."""
+    rows = transaction.rows(
+        "select c.name, c.version, c.rev, r.published from channel c "
+        "left join release r on r.tenant = c.tenant and r.name = c.name and r.version = c.version "
+        f"where c.tenant = ? and c.channel = ? and c.rev <= ? order by c.rev desc, c.name limit {_MOVES}",
+        (transaction.tenant, channel, until),
+    )
+    return tuple(ChannelMove(*row) for row in rows)
 
 
 def releases_in(transaction: Transaction, rows: Iterable[Row]) -> list[Release]:
@@ -342,7 +365,11 @@ def point_channel(transaction: Transaction, name: str, channel: str, version: st
 
 
 def approve_tree(transaction: Transaction, caller: Caller, release: Release, rev: int) -> bool:
-    """Approve the tree of a release, and let `approved` mean it once enough people did; return whether that is news."""
+    """Approve the tree of a release; return whether that is news.
+
+    Once enough people did, `approved` means the newest release of these files, unless it means a newer one. An approval
+    of what was approved before moves nothing: somebody may have gone back with the channel.
+    """
     policy = policy_of(transaction)
     if release.yanked:
         raise ConfigurationError(f"{release.name} {release.version} is yanked")
@@ -350,15 +377,34 @@ def approve_tree(transaction: Transaction, caller: Caller, release: Release, rev
         raise PermissionDenied(
             f"{caller.subject} published {release.name} {release.version}; somebody else approves it"
         )
+    before = {one.version for one in _releases_left(transaction, release.name) if is_approved(one, policy)}
     added = transaction.execute(
         "insert into approval (tenant, tree, approver, at) values (?, ?, ?, ?) on conflict do nothing",
         (transaction.tenant, release.tree, caller.subject, now_ms()),
     )
-    now = release_of(transaction, release.name, release.version)
-    if "approved" not in now.channels and is_approved(now, policy):
-        point_channel(transaction, release.name, "approved", release.version, rev)
-        return True
-    return added > 0
+    approved = [one for one in _releases_left(transaction, release.name) if is_approved(one, policy)]
+    newest = _newer_approved(approved, before)
+    if newest is not None:
+        point_channel(transaction, release.name, "approved", newest.version, rev)
+    return added > 0 or newest is not None
+
+
+def _releases_left(transaction: Transaction, name: str) -> list[Release]:
+    """Return the releases of a name that are not yanked, the newest first."""
+    rows = transaction.rows(
+        f"{RELEASE_ROWS} and r.name = ? and r.yanked = 0 order by r.rev desc", (transaction.tenant, name)
+    )
+    return releases_in(transaction, rows) if rows else []
+
+
+def _newer_approved(approved: Sequence[Release], before: Container[str]) -> Release | None:
+    """Return the release that `approved` should mean now, of those that enough people approved; None if it stays.
+
+    They are of one name, the newest first; `before` has the versions of those that were approved before.
+    """
+    current = next((release for release in approved if "approved" in release.channels), None)
+    newer = [one for one in approved if current is None or (one.rev > current.rev and one.version not in before)]
+    return newer[0] if newer else None
 
 
 def yank_release(transaction: Transaction, caller: Caller, release: Release, rev: int, why: str) -> bool:
@@ -370,25 +416,22 @@ def yank_release(transaction: Transaction, caller: Caller, release: Release, rev
         (caller.subject, why, transaction.tenant, release.name, release.version),
     )
     policy = policy_of(transaction)
-    rows = transaction.rows(
-        f"{RELEASE_ROWS} and r.name = ? and r.yanked = 0 order by r.rev desc", (transaction.tenant, release.name)
-    )
-    left = releases_in(transaction, rows) if rows else []
+    left = _releases_left(transaction, release.name)
     for channel in release.channels:
         fit = [one for one in left if channel == "latest" or is_approved(one, policy)]
         point_channel(transaction, release.name, channel, fit[0].version if fit else None, rev)
     return True
 
 
-def settle_approved(transaction: Transaction, policy: TenantPolicy, rev: int) -> None:
+def settle_approved(transaction: Transaction, before: TenantPolicy, policy: TenantPolicy, rev: int) -> None:
     """Let the channel `approved` of each name follow a policy that asks for more or fewer approvals."""
     rows = transaction.rows(f"{RELEASE_ROWS} and r.yanked = 0 order by r.rev desc", (transaction.tenant,))
-    approved: dict[str, list[Release]] = {}
+    by_name: dict[str, list[Release]] = {}
     for release in releases_in(transaction, rows) if rows else ():
-        approved.setdefault(release.name, [])
-        if is_approved(release, policy):
-            approved[release.name].append(release)
-    for name, fit in approved.items():
-        if any("approved" in one.channels for one in fit):
-            continue
-        point_channel(transaction, name, "approved", fit[0].version if fit else None, rev)
+        by_name.setdefault(release.name, []).append(release)
+    for name, left in by_name.items():
+        approved = [one for one in left if is_approved(one, policy)]
+        known = {one.version for one in left if is_approved(one, before)}
+        newest = _newer_approved(approved, known)
+        if newest is not None or not approved:
+            point_channel(transaction, name, "approved", newest.version if newest else None, rev)

@@ -112,7 +112,7 @@ class TeamServer:
         self.mcp = McpEndpoint(catalogs, self.services.metrics, self.limits)
         if published is not None:
             self.services.published, self.services.releases = published, published.releases
-            self.services.add_blobs(published.blobs)
+            self.services.add_blobs(published.blobs, also=published.problem)
             published.start()
         self.table = RouteTable(team_routes(self.services, self.mcp, self.services.releases))
         self.app = TeamApp(self.services, self.table, self.mcp)

@@ -86,11 +86,13 @@ class TeamServices:
         self.metrics.watch("skillshelf_catalogs", lambda: len(catalogs))
         self.metrics.watch("skillshelf_database_up", lambda: self._database_problem() is None)
 
-    def add_blobs(self, blobs: BlobStore, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Make it a condition for being ready that a blob store can be used."""
+    def add_blobs(
+        self, blobs: BlobStore, *, clock: Callable[[], float] = time.monotonic, also: "ReadyCheck" = lambda: None
+    ) -> None:
+        """Make it a condition for being ready that a blob store can be used, and what else is said of its content."""
         check = _BlobsCheck(blobs, clock)
         check.problem()
-        self.add_check("blobs", check.problem)
+        self.add_check("blobs", lambda: check.problem() or also())
 
     def add_check(self, name: str, run: ReadyCheck) -> None:
         """Add a condition for being ready."""

@@ -31,6 +31,7 @@ from skillshelf.servers.team.release_source import UNKNOWN, CatalogState, Releas
 from skillshelf.servers.team.releases import (
     CHANNELS,
     PUBLISHED,
+    Channel,
 )
 from skillshelf.servers.team.snapshots import SnapshotRecord
 from skillshelf.servers.team.values import (
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TenantShelf", "digests_of"]
 
+_APPROVED_ONLY = "policy of the tenant: approved_only"
 _TURN_SECONDS = 1.0
 """Time after which texts that were fetched are searched, although more are missing."""
 
@@ -76,7 +78,8 @@ class TenantShelf(Shelf):
         self._published = ReleaseSkills(SkillMaker(own.settings, own.profile, 0, source.store), {})
         # The archives of the trees of this catalog and of the one before, which somebody may still be using.
         self._artifacts: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
-        self._merged: tuple[Catalog, ReleaseSkills, Catalog] | None = None
+        self._channel: Channel = self.state.channel
+        self._merged: tuple[Catalog, ReleaseSkills, Channel, Catalog] | None = None
         self._kept: tuple[str, SkillMaker] | None = None
         self._ready: set[str] = set()
         # The snapshot that searches use; the names that changed since then, or since the start; the terms of skills
@@ -97,6 +100,16 @@ class TenantShelf(Shelf):
         if self.is_outdated:
             self.follow()
         return super().catalog
+
+    @property
+    def has_releases(self) -> bool:
+        """Whether any release is served."""
+        return bool(self._published.by_name)
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether the newest snapshot, or the one before that searches still use, is on this machine."""
+        return any(self._source.snapshots.placed(self.tenant, one) for one in (self.state.snapshot, self._used))
 
     def expect_change(self) -> None:
         """Follow the database before the next look: this server has changed something."""
@@ -129,16 +142,18 @@ class TenantShelf(Shelf):
             return
         self.away = None
         if news.state is not self.state or self._catalog is None:
-            is_new = news.state.rev != self.state.rev
+            is_new = news.is_whole or news.state.rev != self.state.rev
+            self._channel = news.state.channel
             if news.is_whole:
                 served = [release for release in news.changes.values() if release is not None]
                 self._published = ReleaseSkills.of(self._maker(super().scan()), served)
             elif news.changes:
                 self._published = self._published.changed(news.changes)
                 self._recent = {**self._recent, **dict.fromkeys(news.changes)}
-            self.state = news.state
             if is_new or self._catalog is None:
                 self._catalog = self.scan()
+            # Last: whoever reads the revision first never gets skills that are older.
+            self.state = news.state
         self._followed = expected
 
     # What is kept for the next start --------------------------------------------------------------
@@ -152,7 +167,7 @@ class TenantShelf(Shelf):
         kept = kept_skills(path, self._maker(super().scan()))
         if kept is not None and kept.rev == snapshot.rev and kept.channel in CHANNELS:
             self._published, self._kept = kept.skills, (path, kept.skills.maker)
-            self.state = CatalogState(kept.rev, kept.channel, snapshot)
+            self.state, self._channel = CatalogState(kept.rev, kept.channel, snapshot), kept.channel
 
     def keep(self) -> None:
         """Keep the skills beside their snapshot, unless they are there."""
@@ -178,13 +193,14 @@ class TenantShelf(Shelf):
 
     def scan(self, *, account: bool = False) -> Catalog:
         """Scan the server's own disk, and add the releases; a published name wins."""
-        own = super().scan(account=account)
+        own, channel = super().scan(account=account), self._channel
         published = self._published = self._published.made_with(self._maker(own))
-        if not published.by_name:
+        if not published.by_name and channel != "approved":
             return own
-        if self._merged is None or self._merged[0] is not own or self._merged[1] is not published:
-            self._merged = own, published, self._with_releases(own, published)
-        return self._merged[2]
+        if self._merged is None or self._merged[0] is not own or self._merged[1:3] != (published, channel):
+            mine = _held_back(own) if channel == "approved" else own
+            self._merged = own, published, channel, self._with_releases(mine, published)
+        return self._merged[3]
 
     def _with_releases(self, own: Catalog, published: ReleaseSkills) -> Catalog:
         found = [one.skill for one in published.by_name.values()]
@@ -326,6 +342,11 @@ class TenantShelf(Shelf):
         skills = [skill for skill in catalog.skills if skill.source == PUBLISHED]
         if skills:
             self._source.snapshots.build(self.tenant, state.rev, skills, digests_of(skills), self._fetch)
+
+
+def _held_back(own: Catalog) -> Catalog:
+    """Return the catalog of the server's disk as a tenant that serves approved releases alone sees it."""
+    return own._replace(skills=tuple(skill._replace(hidden="denied", hidden_by=_APPROVED_ONLY) for skill in own.skills))
 
 
 def digests_of(skills: list[CatalogSkill]) -> dict[str, str]:
