@@ -46,13 +46,20 @@ sys.addaudithook(_refuse_processes)
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Let what several tests share end its processes after any of them."""
+    _RUNNING.clear()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Remember which test is running."""
     _RUNNING.append(item)
     try:
         return (yield)
     finally:
-        _RUNNING.pop()
+        _RUNNING.clear()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,6 +15,7 @@ from support.needs import require
 from support.published_servers import ServerUnderTest, packed, postgres, running_server
 
 from skillshelf.install.pack import zip_of
+from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import Caller
 
 require_server = ("mcp", "starlette", "uvicorn", "jwt")
@@ -263,6 +264,44 @@ def test_a_broken_upload_is_refused_with_its_rule(server: ServerUnderTest, body:
     answer = server.call(PUBLISHER, "POST", "/api/v1/releases", body)
     assert answer.status == 422
     assert rule is None or rule in json.loads(answer.body)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (b'name: "\\ud800"\ndescription: x', "SKILL.md:2: found invalid Unicode"),
+        (b"name: a\ndescription: .nan", "SKILL.md:3: not a number"),
+        (b"name: \xff\ndescription: x", "SKILL.md:2: not UTF-8"),
+        (b"name: a\ndescription: x\nmore: " + b"[" * 5000 + b"]" * 5000, "SKILL.md:4: nested deeper"),
+    ],
+)
+def test_a_frontmatter_that_cannot_be_read_is_refused_with_its_line(
+    server: ServerUnderTest, fields: bytes, told: str
+) -> None:
+    body = zip_of({"SKILL.md": b"---\n" + fields + b"\n---\n\nDo it.\n"}, wrapper="a")
+    assert told in server.json(PUBLISHER, "POST", "/api/v1/releases", body, 422)["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["Alpha", "A B", "x-", "index.json", "a?b", 'a"b', "<b>", "a" * 65, "ünï", "日本語"])
+def test_a_skill_of_any_name_that_can_be_published_is_shown_with_its_files(server: ServerUnderTest, name: str) -> None:
+    page = f"---\nname: {json.dumps(name)}\ndescription: Use it.\n---\n\nDo it.\n".encode()
+    server.json(PUBLISHER, "POST", "/api/v1/releases", zip_of({"SKILL.md": page, "x.txt": b"1"}, wrapper="x"), 201)
+    found = server.json(READER, "GET", f"/api/v1/skills/{name}")
+    assert found["name"] == found["frontmatter"]["name"] == name
+    assert [file["path"] for file in found["files"]] == ["SKILL.md", "x.txt"]
+
+
+def test_what_is_refused_leaves_nothing_in_the_blob_store(server: ServerUnderTest) -> None:
+    publish(server, "deploy", version="1")
+    publish(server, "deploy", "Other files.", version="1", status=409)
+    publish(server, "Deploy", status=422)
+    kept = [read_upload(packed(*about)) for about in (("deploy",), ("deploy", "Other files."), ("Deploy",))]
+    assert [server.published.blobs.has(one.artifact_digest) for one in kept] == [True, False, False]
+
+
+def test_a_number_after_the_longest_version_is_no_version(server: ServerUnderTest) -> None:
+    publish(server, "deploy", version="9" * 128)
+    assert "at most 128" in publish(server, "deploy", "New text.", status=400)["error"]["message"]
 
 
 def test_a_name_that_the_file_does_not_have_is_refused(server: ServerUnderTest) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -195,6 +196,109 @@ def test_a_published_name_wins_over_the_disk_of_the_server(tmp_path: Path) -> No
         index = server.json(ada, "GET", "/.well-known/agent-skills/index.json")["skills"]
         assert [one["name"] for one in index] == ["deploy", "local"]
         assert server.json(ADA, "GET", "/api/v1/skills")["count"] == 0
+
+
+def test_a_policy_of_approved_releases_alone_holds_back_the_disk_of_the_server(tmp_path: Path) -> None:
+    ada = ADA._replace(tenant="default", scopes=frozenset({"admin"}))
+    folder = tmp_path / "home" / "work" / ".agents" / "skills" / "local"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: local\ndescription: On disk.\n---\n\nWith zanzibar.\n")
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+
+        def served() -> list[str]:
+            found = server.json(ada, "GET", "/api/v1/search", q="zanzibar")["results"]
+            index = server.json(ada, "GET", "/.well-known/agent-skills/index.json")["skills"]
+            listed = server.json(ada, "GET", "/api/v1/skills")["skills"]
+            assert [one["name"] for one in found] == [one["name"] for one in index] == [one["name"] for one in listed]
+            return [one["name"] for one in listed]
+
+        assert served() == ["local"]
+        server.json(ada, "PUT", "/api/v1/policy", {"approved_only": True})
+        assert served() == []
+        assert server.call(ada, "GET", "/api/v1/skills/local").status == 404
+        (skill,) = server.published.shelf_of("default").catalog.skills
+        assert (skill.hidden, skill.hidden_by) == ("denied", "policy of the tenant: approved_only")
+        server.json(ada, "PUT", "/api/v1/policy", {"approved_only": False})
+        assert served() == ["local"]
+
+
+def test_a_tenant_in_use_follows_its_releases_however_many_tenants_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillshelf.servers.team.published_catalog.TENANTS_OPEN", 2)
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, seconds=0.1) as server:
+        publish(server, "deploy")
+        assert listed(server) == [("deploy", "Use it for deploy.")]
+        for number in range(4):
+            server.server.services.database.add_tenant(f"team-{number}")
+            assert server.json(ADA._replace(tenant=f"team-{number}"), "GET", "/api/v1/skills")["count"] == 0
+            assert server.call(ADA, "GET", "/api/v1/skills").status == 200
+        publish_elsewhere(address, tmp_path, "audit", "Do it.", "Audit it.")
+        wait_for(lambda: len(listed(server)) == 2 or None)
+        answer = server.call(ADA, "GET", "/api/v1/skills", headers={"skillshelf-min-revision": "2"})
+        assert answer.status == 200
+
+
+def test_a_database_that_was_set_back_and_caught_up_is_noticed(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, seconds=600) as server:
+        publish(server, "deploy")
+        with closing(open_database(address)):
+            backup = {file: file.read_bytes() for file in tmp_path.glob("team*.sqlite*")}
+        built(server, publish(server, "audit"))
+        assert [name for name, _ in listed(server)] == ["audit", "deploy"]
+        server.server.services.database.close()
+        for other in tmp_path.glob("team*.sqlite*"):
+            other.unlink()
+        for path, data in backup.items():
+            path.write_bytes(data)
+        publish_elsewhere(address, tmp_path, "brew", "Boil it.", "Make coffee.")
+        shelf = server.published.shelf_of("acme")
+        shelf.follow()
+        assert shelf.state.rev == 2
+        assert [name for name, _ in listed(server)] == ["brew", "deploy"]
+
+
+def test_a_blob_store_without_the_releases_is_said_once_and_keeps_a_server_from_being_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "first"):
+        publish_elsewhere(address, tmp_path, "deploy", "Do it.", "Ship the site.")
+    shutil.move(tmp_path / "blobs", tmp_path / "elsewhere")
+    with running_server(tmp_path, address, seconds=0.05) as server:
+        services = server.server.services
+        assert [name for name, _ in listed(server)] == ["deploy"]
+        wait_for(lambda: server.published.problem())
+        wait_for(lambda: services.problems()["blobs"] == "has no files of the releases" or None)
+        # As often as it is tried again, it is one line.
+        time.sleep(1)
+        told = capsys.readouterr().err
+        assert told.count("does --blobs name the store that the releases were published to?") == 1
+        assert len(told.splitlines()) <= 3
+        shutil.rmtree(tmp_path / "blobs")
+        shutil.move(tmp_path / "elsewhere", tmp_path / "blobs")
+        wait_for(lambda: services.problems()["blobs"] is None or None)
+
+
+def test_a_database_that_goes_away_is_noted_once_and_once_that_it_is_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite", seconds=0.05) as server:
+        built(server, publish(server, "deploy"))
+        server.json(ADA._replace(tenant="umbrella"), "GET", "/api/v1/skills")
+        away = [file.rename(tmp_path / f"away-{file.name}") for file in tmp_path.glob("team*.sqlite*")]
+        wait_for(lambda: server.published.shelf_of("acme").away)
+        time.sleep(0.5)
+        for file in away:
+            file.rename(tmp_path / file.name.removeprefix("away-"))
+        wait_for(lambda: server.published.shelf_of("acme").away is None or None)
+        time.sleep(0.5)
+    told = capsys.readouterr().err
+    assert told.count("skills are served as they were last read: ") == 1
+    assert told.count("the database answers again") == 1
+    assert len(told.splitlines()) == 2
 
 
 def test_without_the_database_reads_go_on_and_say_so(tmp_path: Path) -> None:

@@ -192,6 +192,11 @@ class EntryBuilder:
             reason = reason or _too_much(state, path.removesuffix(SKILL_FILE))
             yield OmittedSkill(state.uri(path), reason) if reason else PublishableSkill(state, path, fields, data)
 
+    def own(self, state: PublishableFolder) -> PublishableSkill:
+        """Return the skill itself, whether or not the extension takes it; raise OSError if it cannot be read."""
+        data = _skill_file(state, SKILL_FILE)
+        return PublishableSkill(state, SKILL_FILE, parse(data, whole=True).fields, data)
+
     def entry(self, published: PublishableSkill) -> SkillEntry:
         """Return the entry of a skill; raise OSError if its folder changes while it is read."""
         manifest = []

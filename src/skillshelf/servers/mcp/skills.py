@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -36,6 +37,7 @@ __all__ = ["PublishedSkills", "SkillTarget"]
 
 _MISS_SECONDS = 1.0
 _TRIES = 5
+_CHANGING = "its files change while they are read; try again"
 
 
 class SkillTarget(NamedTuple):
@@ -219,18 +221,24 @@ class PublishedSkills:
 
     def published(self, skill: CatalogSkill) -> Iterator[PublishableSkill | OmittedSkill]:
         """Yield a skill and those inside it, as far as they are published."""
+        state = self._folder_of(skill)
+        if isinstance(state, OmittedSkill):
+            yield state
+        else:
+            yield from self._publisher.skills(state)
+
+    def _folder_of(self, skill: CatalogSkill) -> PublishableFolder | OmittedSkill:
+        """Return the folder of a skill, or the reason if none of its files is given out."""
         target = SkillTarget(skill, self.base_of(skill), "")
         try:
             state = self.scan(target)
         except SkillError:
-            yield OmittedSkill(address(*target.base, "SKILL.md"), "its files are not those that its lock names")
-            return
+            return OmittedSkill(address(*target.base, "SKILL.md"), "its files are not those that its lock names")
         if state is None:
-            yield OmittedSkill(address(*target.base, "SKILL.md"), "its folder is gone")
-        elif self._is_unreadable(skill):
-            yield OmittedSkill(address(*target.base, "SKILL.md"), "a rule denies reading its files")
-        else:
-            yield from self._publisher.skills(state)
+            return OmittedSkill(address(*target.base, "SKILL.md"), "its folder is gone")
+        if self._is_unreadable(skill):
+            return OmittedSkill(address(*target.base, "SKILL.md"), "a rule denies reading its files")
+        return state
 
     def _is_unreadable(self, skill: CatalogSkill) -> bool:
         """Return True if a rule denies every read of its files, which an entry would promise."""
@@ -250,7 +258,17 @@ class PublishedSkills:
             except OSError:
                 # A file was removed between the scan and the read: scan again.
                 continue
-        return [OmittedSkill(self.uri_of(skill), "its files change while they are read; try again")]
+        return [OmittedSkill(self.uri_of(skill), _CHANGING)]
+
+    def own_entry(self, skill: CatalogSkill) -> SkillEntry | OmittedSkill:
+        """Return the entry of a skill, also of one that the extension leaves out for its name or a long field."""
+        for _ in range(_TRIES):
+            state = self._folder_of(skill)
+            if isinstance(state, OmittedSkill):
+                return state
+            with suppress(OSError):
+                return self._publisher.entry(self._publisher.own(state))
+        return OmittedSkill(self.uri_of(skill), _CHANGING)
 
     def entry(self, uri: str) -> SkillEntry | OmittedSkill | None:
         """Return the entry at the address of a SKILL.md, or None if there is none."""

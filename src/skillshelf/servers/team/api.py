@@ -24,7 +24,7 @@ from skillshelf.core.limits import KNOWN_SECONDS, SOURCE_ENTRIES, SOURCE_INDEX_B
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold
 from skillshelf.core.values import CatalogSkill
-from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
+from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound, SkillNotUsable
 from skillshelf.install.pack import skill_files, zip_of
 from skillshelf.install.publish import checked_fields
 from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA
@@ -132,9 +132,9 @@ def show_skill(request: TeamRequest) -> TeamAnswer:
     skill = _named(skills, request.parts["name"])
     # First: an entry would say that the folder is gone, where the blob store lost it or does not answer.
     skills.shelf.make_ready(skill)
-    entry = next(iter(skills.entries(skill)))
+    entry = skills.own_entry(skill)
     if isinstance(entry, OmittedSkill):
-        raise SkillError(f"{skill.name} is not published: {entry.reason}")
+        raise SkillNotUsable(skill.name, entry.reason)
     client = skills.sessions.start(_client(request), subject=request.caller.subject, per_request=True)
     try:
         text = client.read(skills.uri_of(skill), skill.path).content

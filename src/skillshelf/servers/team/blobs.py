@@ -280,7 +280,7 @@ class RegistryBlobs:
             raise self._away(error) from None
 
     def put_new(self, digest: str, data: bytes) -> None:
-        """Upload a blob, also one that is there."""
+        """Upload a blob, also one that is there, and read it back: a registry may keep a damaged one that it has."""
         from skillshelf.install.publish import upload_blob
 
         _to_store(digest, data)
@@ -288,6 +288,8 @@ class RegistryBlobs:
             upload_blob(self._client(), data)
         except SkillError as error:
             raise self._away(error) from None
+        if self.get(digest) is None:
+            raise BlobsAway(f"{self._where} took {digest}, and does not have it")
 
     def has(self, digest: str) -> bool:
         """Ask for a blob."""

@@ -219,7 +219,7 @@ class TeamCatalogue:
         )
 
     def _files(self, skill: CatalogSkill) -> list[FileEntry]:
-        entry = next(iter(self._skills.entries(skill)))
+        entry = self._skills.own_entry(skill)
         if isinstance(entry, OmittedSkill):
             return []
         above = entry.uri.removesuffix(SKILL_FILE)

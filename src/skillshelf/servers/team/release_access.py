@@ -75,7 +75,7 @@ class Releases:
         commit: str = "",
         accept: Sequence[str] = (),
     ) -> ReleaseChange:
-        """Add a release; the bytes are stored first, so that a release never names bytes that are nowhere.
+        """Add a release; its bytes are stored first, so that a release never names bytes that are nowhere.
 
         The version is the one that is given, else that of the frontmatter, else the next whole number.
         """
@@ -88,7 +88,10 @@ class Releases:
             if len(text) > _TEXT_CHARS or not text.isprintable():
                 raise ConfigurationError(f"source and commit have at most {_TEXT_CHARS} printable characters")
         with self._database.transaction(caller.tenant, readonly=True) as transaction:
+            # What is refused leaves nothing in the store; what others do meanwhile is looked at again.
             require_accepted(upload, {*accept, *policy_of(transaction).accept_rules})
+            if self._known(transaction, upload, wanted) is None:
+                require_distinct_name(transaction, caller, upload.name)
         self._blobs.put_new(upload.artifact_digest, upload.artifact)
         with self._database.transaction(caller.tenant) as transaction:
             rev = next_rev(transaction)
@@ -96,7 +99,7 @@ class Releases:
             if known is not None:
                 return ReleaseChange(release_of(transaction, upload.name, known), rev - 1, changed=False)
             require_distinct_name(transaction, caller, upload.name)
-            wanted = wanted or next_version(transaction, upload.name)
+            wanted = wanted or checked_version(next_version(transaction, upload.name))
             insert_release(transaction, caller, upload, wanted, source=source, commit=commit, rev=rev)
             release = release_of(transaction, upload.name, wanted)
             point_channel(transaction, upload.name, "latest", wanted, rev)
@@ -178,7 +181,7 @@ class Releases:
             # First: changes at the same time wait here, before any of them has written a row that another one needs.
             rev = next_rev(transaction)
             before = policy_of(transaction)
-            for name, value in checked.items():
+            for name, value in sorted(checked.items()):
                 transaction.execute(
                     "insert into policy (tenant, name, value) values (?, ?, ?) "
                     "on conflict (tenant, name) do update set value = excluded.value",

@@ -11,7 +11,7 @@ from skillshelf.catalog.source import SourceLimits
 from skillshelf.catalog.store import listed_files
 from skillshelf.catalog.tree import manifest_of, tree_digest
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
-from skillshelf.core.limits import RELEASE_VERSION_CHARS, UPLOAD_BYTES
+from skillshelf.core.limits import RELEASE_VERSION_CHARS, SKILL_FILE_BYTES, UPLOAD_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
 from skillshelf.errors import ConfigurationError, PermissionDenied, SourceRefused
@@ -69,8 +69,10 @@ def read_upload(data: bytes) -> Upload:
     contents = _one_skill(unpack(data, SourceLimits(), kind=_kind_of(data)))
     check_sizes({path: len(one) for path, one in contents.items()}, SourceLimits())
     listed = listed_files(contents)
+    if len(contents[SKILL_FILE]) <= SKILL_FILE_BYTES:
+        # First: why a frontmatter cannot be read says more than that it has no name.
+        _require_accepted_by_profile(contents[SKILL_FILE])
     fields = checked_fields(contents)
-    _require_accepted_by_profile(contents[SKILL_FILE], fields["name"])
     version = version_in(fields)
     return Upload(
         fields["name"],
@@ -111,10 +113,11 @@ def _one_skill(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     return found
 
 
-def _require_accepted_by_profile(data: bytes, name: str) -> None:
+def _require_accepted_by_profile(data: bytes) -> None:
     profile = find_profile(DEFAULT_PROFILE, {})
     document = parse(data, whole=True, options=parse_options(profile))
-    for finding in check(document, name, profile):
+    # Its folder is named as it is.
+    for finding in check(document, str(document.fields.get("name")), profile):
         if profile.rules[finding.rule] == "reject":
             one = placed(finding, document)
             raise SourceRefused(one.rule, f"{SKILL_FILE}:{one.line}: {visible(cut(one.message, 300))}")
