@@ -27,7 +27,7 @@ from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import Journal
 from skillshelf.journal.format import digest_of, parse_line
 from skillshelf.journal.parts import Rotation
-from skillshelf.journal.push import JournalPush, JournalServer, push_journal
+from skillshelf.journal.push import JournalPush, JournalServer, StreamState, push_journal
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.journal.stored_chain import verify_stored
 from skillshelf.servers.team.database import Database, open_database
@@ -124,6 +124,7 @@ def test_lines_that_rotation_removed_unsent_are_reported(team: RunningTeam, tmp_
 
     assert done.acknowledged == 0
     assert "removed before they were sent" in (done.problem or "")
+    assert alarms(team) == ["gap"]
     (tmp_path / "run.jsonl.stream").unlink()
     assert push(team, path).problem is None
 
@@ -155,6 +156,13 @@ def test_a_cut_end_is_visible_to_push_and_to_verify(
     assert "the end was cut off" in capsys.readouterr().out
     assert main(["log", "verify", str(path), "--server", team.url, *server]) == 1
     assert "cut" in capsys.readouterr().out
+    found = team.get("/api/v1/journal/alarms", team.token("auditor", JOURNAL_READ)).json["alarms"]
+    assert [(one["kind"], one["detail"]) for one in found] == [
+        ("cut", "the journal on the machine ends with seq 3, and lines up to seq 5 were sent")
+    ]
+    # The same is not reported twice.
+    assert push(team, path).problem
+    assert alarms(team) == ["cut"]
 
 
 def test_a_file_that_went_on_after_a_cut_is_a_fork(team: RunningTeam, tmp_path: Path) -> None:
@@ -166,6 +174,7 @@ def test_a_file_that_went_on_after_a_cut_is_a_fork(team: RunningTeam, tmp_path: 
 
     assert "it was changed" in (push(team, path).problem or "")
     assert stored(team, stream) == lines
+    assert alarms(team) == ["fork"]
 
 
 def test_two_copies_of_a_journal_that_both_go_on_are_a_fork_with_an_alarm(team: RunningTeam, tmp_path: Path) -> None:
@@ -176,13 +185,64 @@ def test_two_copies_of_a_journal_that_both_go_on_are_a_fork_with_an_alarm(team: 
     stream = push(team, one).stream
     token = team.token("ada", JOURNAL_WRITE)
 
-    assert "it was changed" in (push(team, two).problem or "")
+    assert "it was changed" in (push(team, two, content="digest").problem or "")
+    found = team.get("/api/v1/journal/alarms", team.token("auditor", JOURNAL_READ)).json["alarms"]
+    assert [(one["kind"], one["detail"]) for one in found] == [("fork", "seq 4 is stored with another text")]
     # A client that does not look first is refused by the server.
     body = b"".join(line + b"\n" for line in other)
     answer = team.ask("POST", f"/api/v1/journal?stream={stream}", token, body=body)
     assert (answer.status, answer.json["error"]["code"], answer.json["error"]["seq"]) == (409, "fork", 3)
     assert stored(team, stream) == lines
+    assert alarms(team) == ["fork", "fork"]
+
+
+def test_a_fork_is_found_by_the_head_where_retention_removed_the_lines(team: RunningTeam, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    write_journal(one, 3)
+    shutil.copy(one, two)
+    write_journal(one, 2, session="here")
+    write_journal(two, 4, session="there")
+    push(team, one)
+    with team.database.transaction("default") as transaction:
+        transaction.execute("delete from event where tenant = 'default'")
+
+    assert "it was changed" in (push(team, two).problem or "")
     assert alarms(team) == ["fork"]
+
+
+@pytest.mark.parametrize("removed", [2, 5])
+def test_a_line_that_is_missing_in_a_sent_journal_is_an_alarm_and_nothing_is_stored(
+    team: RunningTeam, tmp_path: Path, removed: int
+) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 6)
+    stream = push(team, path).stream
+    more = write_journal(path, 3, session="later")
+    path.write_bytes(b"".join(line + b"\n" for place, line in enumerate(more) if place != removed))
+
+    assert "it was changed" in (push(team, path).problem or "")
+    assert stored(team, stream) == lines
+    assert alarms(team) == ["edited"]
+
+
+def test_lines_that_another_program_appends_and_sends_meanwhile_are_no_cut_end(
+    team: RunningTeam, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 3)
+    push(team, path)
+
+    class Meanwhile(JournalServer):
+        def state(self, stream: str) -> StreamState:
+            write_journal(path, 4, session="other")
+            push(team, path)
+            return super().state(stream)
+
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    done = push_journal(str(path), Meanwhile(team.url, client, team.token("ada", JOURNAL_WRITE), tries=1))
+
+    assert (done.acknowledged, done.problem) == (6, None)
+    assert alarms(team) == []
 
 
 def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: RunningTeam, tmp_path: Path) -> None:
@@ -195,6 +255,7 @@ def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: Running
     assert done.acknowledged == 2
     assert (done.problem or "").startswith("line 4: its sum does not match")
     assert stored(team, done.stream) == lines[:3]
+    assert alarms(team) == ["edited"]
 
 
 def test_a_journal_in_the_place_of_another_is_reported_and_sent_only_when_its_owner_says_so(
@@ -218,6 +279,7 @@ def test_a_journal_in_the_place_of_another_is_reported_and_sent_only_when_its_ow
     assert f"remove {path}.stream" in capsys.readouterr().err
     assert (tmp_path / "run.jsonl.stream").read_bytes() == kept
     assert stored(team, stream) == lines
+    assert alarms(team) == ["fork"]
 
     (tmp_path / "run.jsonl.stream").unlink()
     done = push(team, path)
@@ -313,8 +375,10 @@ def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, t
         ("?stream=" + "ab" * 16, {"content-encoding": "gzip"}, gzip.compress(b"{}\n" * 1_000_000, 1), 413),
         ("?stream=" + "ab" * 16, {}, b"{}\n", 422),
         ("?stream=" + "ab" * 16 + "&machine=%00%ff", {}, b"", 200),
+        ("?stream=" + "ab" * 16 + "&problem=cut", {}, b"", 200),
+        ("?stream=" + "ab" * 16 + "&problem=x", {}, b"", 400),
     ],
-    ids=["id", "none", "br", "gzip", "bomb", "tiny", "broken", "empty"],
+    ids=["id", "none", "br", "gzip", "bomb", "tiny", "broken", "empty", "unknown", "problem"],
 )
 def test_a_hostile_request_is_one_answer(
     team: RunningTeam, query: str, headers: dict[str, str], body: bytes, status: int
@@ -361,7 +425,7 @@ EMPTY = b'{"acknowledged": null, "head": null, "content": "full"}'
         (answer(EMPTY), endless(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536), 4, "sends more than"),
         (answer(b'{"acknowledged": 1e99, "head": "x"}'), answer(b'{"acknowledged": 4}'), 0, ""),
         (answer(b'{"acknowledged": ' + b"9" * 4000 + b"}"), answer(b'{"acknowledged": 4}'), 0, ""),
-        (answer(b'{"acknowledged": 4611686018427387904, "head": "\\u001b[2J"}'), b"", 1, "the end was cut off"),
+        (answer(b'{"acknowledged": 4611686018427387904, "head": "\\u001b[2J"}'), b"", 1, "could not be told"),
         (answer(b'{"acknowledged": 2, "head": "' + b"a" * 64 + b'"}'), b"", 1, "it was changed"),
         (redirect("http://localhost:9/"), b"", 4, "address"),
         (answer(b"", 401), b"", 4, "refuses access"),

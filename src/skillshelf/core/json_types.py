@@ -1711,7 +1711,7 @@ class TeamJournalSessionsForm(TypedDict):
 
 
 class TeamAlarmForm(TypedDict):
-    """Something about a journal that does not fit: `fork`, `gap`, `subject` or `owner`."""
+    """Something about a journal that does not fit: `fork`, `gap`, `cut`, `edited`, `subject` or `owner`."""
 
     id: str
     at_ms: int

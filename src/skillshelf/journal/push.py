@@ -8,6 +8,7 @@ import gzip
 import json
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final
@@ -30,7 +31,7 @@ from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import exact_lines
 from skillshelf.journal.format import digest_of
 from skillshelf.journal.parts import base_of
-from skillshelf.journal.sent_lines import Content, SentLine, broken_link, reduced_line, sent_line
+from skillshelf.journal.sent_lines import Content, Reported, SentLine, broken_link, reduced_line, sent_line
 
 __all__ = [
     "STREAM_FILE",
@@ -121,9 +122,7 @@ class JournalServer:
 
     def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, str | None]:
         """Send a compressed batch; return the last line that the server has now, and its complaint if it has one."""
-        headers = {**self._headers, "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
-        query = urlencode({"stream": stream, **({"machine": machine} if machine else {})})
-        answer = self._asked(HttpRequest(f"{self._base}?{query}", _ANSWER_BYTES, "POST", headers, body))
+        answer = self._asked(self._post(stream, body, machine=machine))
         if answer.status not in (200, 409, 422):
             require_found(answer)
         found = _object_in(answer)
@@ -132,6 +131,22 @@ class JournalServer:
             return _place(found.get("acknowledged")), None
         message = visible(cut(str(error.get("message")), 500)) if isinstance(error, Mapping) else "no reason given"
         return _place(found.get("acknowledged")), f"the server refuses these lines: {message}"
+
+    def report(self, stream: str, machine: str, lines: list[bytes], problem: Reported | None) -> bool:
+        """Tell the server, once, of a journal that does not fit; return whether it was told.
+
+        It refuses a line that shows the problem, and keeps an alarm; `problem` is what no line shows.
+        """
+        request = self._post(stream, _body(lines), machine=machine, problem=problem or "")
+        try:
+            return self._asked(request, tries=1).status in (200, 409, 422)
+        except (SourceRefused, SourceUnreachable):
+            return False
+
+    def _post(self, stream: str, body: bytes, **values: str) -> HttpRequest:
+        headers = {**self._headers, "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
+        query = urlencode({"stream": stream, **{name: value for name, value in values.items() if value}})
+        return HttpRequest(f"{self._base}?{query}", _ANSWER_BYTES, "POST", headers, body)
 
     def lines(self, stream: str) -> Iterator[Mapping[str, Any]]:
         """Yield what the server has of each line of a stream, in their order; it needs the scope `journal:read`."""
@@ -175,11 +190,11 @@ class JournalServer:
             require_found(self._asked(HttpRequest(self._base + path, _PAGE_BYTES, headers=self._headers)))
         )
 
-    def _asked(self, request: HttpRequest) -> HttpAnswer:
+    def _asked(self, request: HttpRequest, *, tries: int | None = None) -> HttpAnswer:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise SourceUnreachable("it takes too long; the next push goes on where this one ended")
         seconds = _FIRST_PAUSE
-        for left in reversed(range(self._tries)):
+        for left in reversed(range(tries or self._tries)):
             try:
                 answer = self._client.send(request)
                 if answer.status not in _AWAY:
@@ -209,6 +224,10 @@ def _rows_in(page: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SourceUnreachable(f"the server does not answer as a team server does: no {name}")
     return rows
+
+
+def _body(lines: list[bytes]) -> bytes:
+    return gzip.compress(b"".join(line + b"\n" for line in lines), 5, mtime=0)
 
 
 def _place(value: object) -> int | None:
@@ -314,15 +333,31 @@ def push_journal(
     Lines are sent up to the first that was changed. The server's wish for reduced lines counts before the first one
     is sent.
     """
+    first, _ = _opened(path)
+    if not isinstance(first, SentLine):
+        return JournalPush("", None, 0, first, content)
+    push = _Push(server, known_stream(path, first, server), machine, content, batch_lines)
+    # Opened again: what another program appended and sent before the server answered must not look cut off.
+    first, lines = _opened(path)
+    if not isinstance(first, SentLine):
+        return JournalPush(push.stream, None, 0, first, content)
+    return push.run(first, lines)
+
+
+def _opened(path: str) -> tuple[SentLine | str | None, Iterator[bytes | None]]:
+    """Return the first line of a journal, what is wrong with it, or None without one; and all lines."""
     lines = exact_lines(path)
     opening = next(lines, b"")
     first = sent_line(opening) if opening else "it is longer than JOURNAL_LINE_BYTES" if opening is None else None
-    if first is None:
-        return JournalPush("", None, 0, None, content)
-    if isinstance(first, str):
-        return JournalPush("", None, 0, f"line 1: {first}", content)
-    push = _Push(server, known_stream(path, first, server), machine, content, batch_lines)
-    return push.run(first, chain([opening], lines))
+    return f"line 1: {first}" if isinstance(first, str) else first, chain([opening], lines)
+
+
+class _Misfit(NamedTuple):
+    """Why a journal does not fit to what the server has; what to report, and the line that shows it, if one does."""
+
+    problem: str
+    reported: Reported | None = None
+    line: SentLine | None = None
 
 
 class _Push:
@@ -334,7 +369,7 @@ class _Push:
         self._server = server
         self._batch_lines = batch_lines
         self._known_stream = known
-        self._stream = known.id
+        self.stream = known.id
         self._machine = machine
         state = known.state
         self._head = state.head
@@ -345,15 +380,15 @@ class _Push:
     def run(self, first: SentLine, lines: Iterator[bytes | None]) -> JournalPush:
         """Send all lines that the server does not have."""
         before = self._known(first, lines)
-        if isinstance(before, str):
-            return self._done(first, before)
+        if isinstance(before, _Misfit):
+            return self._done(first, self._reported(before))
         batch: list[bytes] = []
         size, problem = 0, None
         for line in _checked(lines, before, before.seq - first.seq + 1 if before else 0):
             if isinstance(line, str):
                 problem = line
                 break
-            sent = line.data if self._content == "full" else reduced_line(line.data, line.record)
+            sent = self._form_of(line)
             if batch and (len(batch) >= self._batch_lines or size + len(sent) >= JOURNAL_BATCH_BYTES // 4):
                 if refused := self._send(batch):
                     return self._done(first, refused)
@@ -361,38 +396,52 @@ class _Push:
             batch.append(sent)
             size += len(sent) + 1
         refused = self._send(batch) if batch else None
+        if problem and not refused:
+            problem = self._reported(_Misfit(problem, "edited"))
         return self._done(first, refused or problem)
 
-    def _known(self, first: SentLine, lines: Iterator[bytes | None]) -> SentLine | str | None:
+    def _form_of(self, line: SentLine) -> bytes:
+        return line.data if self._content == "full" else reduced_line(line.data, line.record)
+
+    def _reported(self, misfit: _Misfit) -> str:
+        """Tell the server that the journal does not fit, so that it keeps an alarm; return what to tell the user."""
+        lines = [self._form_of(misfit.line)] if misfit.line else []
+        if self._server.report(self.stream, self._machine, lines, misfit.reported):
+            return misfit.problem
+        return f"{misfit.problem} (the server could not be told)"
+
+    def _known(self, first: SentLine, lines: Iterator[bytes | None]) -> SentLine | _Misfit | None:
         """Pass the lines that the server has; return the last of them, or why it is not that of the server."""
         acknowledged = self._acknowledged
         if acknowledged is None or first.seq == acknowledged + 1:
             return None
         if first.seq > acknowledged:
-            return (
+            problem = (
                 f"the server has lines up to seq {acknowledged}, and this journal begins with {first.seq}: those "
                 "between were removed before they were sent"
             )
+            return _Misfit(problem, line=first)
         skipped = acknowledged - first.seq
-        data = next(islice(lines, skipped, None), b"")
-        if data == b"":
-            if self._known_stream.named_by:
-                return self._known_stream.replaced
-            return f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
+        number, data = deque(enumerate(islice(lines, skipped + 1), 1), maxlen=1)[0]
         line = sent_line(data) if data is not None else "too long"
-        if isinstance(line, str) or line.seq != acknowledged or line.sum != self._head:
-            if self._known_stream.named_by:
-                return self._known_stream.replaced
-            return f"line {skipped + 1} is not the line with seq {acknowledged} that the server has: it was changed"
-        return line
+        replaced = self._known_stream.replaced if self._known_stream.named_by else None
+        if number <= skipped:
+            problem = f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
+            # Any other last line would be taken for the next one.
+            last = line if isinstance(line, SentLine) and line.seq < acknowledged else None
+            return _Misfit(replaced or problem, "cut", last)
+        problem = f"line {number} is not the line with seq {acknowledged} that the server has: it was changed"
+        if isinstance(line, str) or line.seq != acknowledged:
+            return _Misfit(replaced or problem, "edited")
+        return line if line.sum == self._head else _Misfit(replaced or problem, line=line)
 
     def _send(self, batch: list[bytes]) -> str | None:
         """Send a batch, in halves if it is too large compressed; return the complaint of the server."""
-        body = gzip.compress(b"".join(line + b"\n" for line in batch), 5, mtime=0)
+        body = _body(batch)
         if len(body) > REQUEST_BYTES and len(batch) > 1:
             middle = len(batch) // 2
             return self._send(batch[:middle]) or self._send(batch[middle:])
-        acknowledged, refused = self._server.send(self._stream, self._machine, body)
+        acknowledged, refused = self._server.send(self.stream, self._machine, body)
         last = sent_line(batch[-1])
         sent = last.seq if isinstance(last, SentLine) else -1
         known = -1 if self._acknowledged is None else self._acknowledged
@@ -406,7 +455,7 @@ class _Push:
     def _done(self, first: SentLine, problem: str | None) -> JournalPush:
         begin = first.seq - 1 if self._began is None else self._began
         stored = 0 if self._acknowledged is None else self._acknowledged - begin
-        return JournalPush(self._stream, self._acknowledged, stored, problem, self._content)
+        return JournalPush(self.stream, self._acknowledged, stored, problem, self._content)
 
 
 def _checked(lines: Iterator[bytes | None], before: SentLine | None, number: int) -> Iterator[SentLine | str]:

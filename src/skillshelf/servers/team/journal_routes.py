@@ -1,7 +1,7 @@
 """The routes about journals: machines send lines, and people with the scope read sessions, lines, alarms and use."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from skillshelf.core.json_types import (
     TeamAlarmsForm,
@@ -14,6 +14,7 @@ from skillshelf.core.json_types import (
 )
 from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_ROWS
 from skillshelf.errors import ConfigurationError, PermissionDenied, ResourceNotFound
+from skillshelf.journal.sent_lines import Reported
 from skillshelf.servers.team.journal_intake import (
     MACHINES,
     checked_stream,
@@ -38,6 +39,7 @@ __all__ = ["JOURNAL_PATH", "journal_routes"]
 
 JOURNAL_PATH = "/api/v1/journal"
 _MOST = 2**63 - 1
+_REPORTS: Mapping[str, Reported] = {name: name for name in get_args(Reported)}
 _VIEWS: Mapping[str, UsageView] = {"skill": "skill", "day": "day", "person": "person"}
 
 
@@ -48,7 +50,17 @@ def push_lines(request: TeamRequest) -> TeamAnswer:
         raise ConfigurationError("a batch is plain or compressed with gzip")
     lines = lines_in(request.body, encoding)
     machine = stored_text(request.query.get("machine", ""))
-    receipt = take(request.services.database, request.caller, request.query.get("stream", ""), lines, machine=machine)
+    reported = request.query.get("problem")
+    if reported is not None and reported not in _REPORTS:
+        raise ConfigurationError(f"problem takes one of {', '.join(_REPORTS)}")
+    receipt = take(
+        request.services.database,
+        request.caller,
+        request.query.get("stream", ""),
+        lines,
+        machine=machine,
+        reported=_REPORTS[reported] if reported else None,
+    )
     metrics = request.services.metrics
     metrics.add("skillshelf_journal_lines_total", receipt.stored)
     if receipt.problem is not None:
@@ -174,7 +186,11 @@ def journal_routes() -> list[TeamRoute]:
             JOURNAL_WRITE,
             "send lines of a journal, exactly as they are, plain or with gzip",
             push_lines,
-            parameters=(_STREAM._replace(required=True), Parameter("machine", "a name that stands for the machine")),
+            parameters=(
+                _STREAM._replace(required=True),
+                Parameter("machine", "a name that stands for the machine"),
+                Parameter("problem", "cut or edited: what the machine found in its journal, which is an alarm"),
+            ),
             body_bytes=JOURNAL_BATCH_BYTES,
             gives=TeamReceiptForm,
             takes=_NDJSON,

@@ -294,7 +294,8 @@ class TeamCatalogue:
         return [self._alarms(), collisions] if "journal" in self.parts else [collisions]
 
     def _alarms(self) -> ProblemGroup:
-        group = ProblemGroup("alarms", "Alarms of journals", (), "No journal was cut, forked or edited.")
+        none = "No push showed that a journal was cut, forked or edited."
+        group = ProblemGroup("alarms", "Alarms of journals", (), none)
         try:
             with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
                 found = alarms(transaction)
