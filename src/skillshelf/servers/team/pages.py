@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from shlex import quote
 from typing import Any, overload
+from urllib.parse import quote as quoted
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -30,7 +32,8 @@ from skillshelf.core.text import cut, plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError, SkillNotFound
 from skillshelf.install.difference import difference_of
-from skillshelf.journal.format import parse_line
+from skillshelf.journal.format import Line, parse_line
+from skillshelf.journal.sent_lines import SentLine, is_reduced, stored_line
 from skillshelf.journal.words import event_time
 from skillshelf.servers.mcp.skill_entries import OmittedSkill
 from skillshelf.servers.mcp.skills import PublishedSkills, SkillTarget
@@ -341,7 +344,7 @@ class TeamCatalogue:
 
     def session(self, key: str) -> SessionStory | None:
         """Return one session, event by event."""
-        stream, _, session = key.partition(".")
+        stream, _, session = unquote(key).partition(".")
         if "journal" not in self.parts:
             return None
         with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
@@ -349,9 +352,20 @@ class TeamCatalogue:
             lines = journal_lines(transaction, stream, session=session, limit=WEB_STORY_EVENTS) if rows else []
         if not rows:
             return None
-        parsed = (parse_line(one["seq"], one["line"].encode()) for one in lines if one["line"] is not None)
-        story = JournalReader((), self._shown).story_of(_session(rows[0]), parsed)
-        return story._replace(left_out=max(0, int(rows[0]["events"]) - len(lines)))
+        texts = [(one["seq"], one["line"].encode()) for one in lines if one["line"] is not None]
+        story = JournalReader((), self._shown).story_of(_session(rows[0]), (_line(*text) for text in texts))
+        reduced = sum(is_reduced(data) for _, data in texts)
+        which = "all events" if reduced == len(texts) else plural(reduced, "event")
+        return story._replace(
+            left_out=max(0, int(rows[0]["events"]) - len(lines)),
+            note=f"Reduced, {which}: sizes and digests only." if reduced else "",
+        )
+
+
+def _line(seq: int, data: bytes) -> Line:
+    """Return a stored line; a reduced one has the sum of the whole line, which is not that of its own text."""
+    line = parse_line(seq, data)
+    return line._replace(problem=None) if is_reduced(data) and isinstance(stored_line(data), SentLine) else line
 
 
 def _day(row: Mapping[str, Any]) -> str:
@@ -370,9 +384,9 @@ def _version(release: Release, *, current: bool = False) -> SkillVersion:
 def _session(row: Mapping[str, Any]) -> SessionSummary:
     who = " with ".join(filter(None, (row["subject"], row["client"])))
     began, ended = event_time(row["started_ms"])[:19], event_time(row["ended_ms"])[:19] if row["ended_ms"] else ""
-    return SessionSummary(
-        f"{row['stream']}.{row['session']}", row["session"][:8], began, ended, who, int(row["events"]), ()
-    )
+    # Machines name their sessions: a name may hold a slash, which would be another page.
+    key = f"{row['stream']}.{quoted(row['session'], safe='')}"
+    return SessionSummary(key, row["session"][:8], began, ended, who, int(row["events"]), ())
 
 
 class _StoredSessions(Sequence[SessionSummary]):
