@@ -22,7 +22,14 @@ from skillshelf.journal.format import canonical, digest_of, seal
 from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
 from skillshelf.servers.team.journal_intake import SERVER, head_of, lines_in, set_content, take
-from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, streams, usage
+from skillshelf.servers.team.journal_records import (
+    alarms,
+    journal_lines,
+    journal_sessions,
+    sessions_by_person,
+    streams,
+    usage,
+)
 from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
 from skillshelf.servers.team.journal_rows import day_of
 from skillshelf.servers.team.values import Caller, TeamError
@@ -634,6 +641,31 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert sum(row["loads"] for row in used(place)) == loads
     assert push(place, own, stream="cd" * 16).problem == "owner"
     assert forget(database, caller.tenant, "ada") == (0, 0, 0)
+
+
+def test_what_an_open_session_of_a_forgotten_person_does_later_is_never_stored(place: Place) -> None:
+    database, caller = place
+    later = [{"session": "z", "type": "skill_loaded", "name": "late"}, {"session": "z", "type": "session_ended"}]
+    lines = chain([*events(4, session="z", subject="zoe"), *later, *events(3, session="b", subject="ben"), *later])
+    push(place, lines[:4], origin=SERVER)
+    forget(database, caller.tenant, "zoe")
+
+    # First with nothing else in the batch, then beside a session of somebody else.
+    push(place, lines[4:6], origin=SERVER, now=NOW + 5 * DAY_MS)
+    apply_retention(database, 2, tenant=caller.tenant, now=NOW + 5 * DAY_MS)
+    receipt = push(place, lines[6:], origin=SERVER, now=NOW + 5 * DAY_MS)
+
+    assert (receipt.acknowledged, receipt.stored, receipt.problem) == (10, 5, None)
+    assert stored(place) == [*[None] * 2, *lines[6:9], *[None] * 2]
+    with database.transaction(caller.tenant) as transaction:
+        assert [(row["session"], row["subject"]) for row in journal_sessions(transaction)] == [("b", "ben")]
+        assert sessions_by_person(transaction) == {"ben": (1, 3)}
+        kept = journal_lines(transaction, ID)
+    assert json.loads(lines[6])["prev"] == kept[1]["digest"]
+    people = {(row["subject"], row["skill"]): row["loads"] for row in used(place, by="person")}
+    assert people[("", "late")] == 2
+    assert {subject for subject, _ in people} == {"", "ben"}
+    assert forget(database, caller.tenant, "zoe") == (0, 0, 0)
 
 
 @pytest.mark.parametrize("subject", ["", " ", "\t", "a\0b", "x" * 5000])

@@ -74,7 +74,7 @@ def journal_sessions(
     )
     rows = transaction.rows(
         "select stream, session, subject, client, started, latest, ended, events from journal_session "
-        f"where tenant = ?{clause} order by latest desc, stream, session limit ? offset ?",
+        f"where tenant = ? and forgotten = 0{clause} order by latest desc, stream, session limit ? offset ?",
         (transaction.tenant, *values, min(max(limit, 1), JOURNAL_ROWS), start),
     )
     return [dict(zip(_SESSION, row, strict=True)) for row in rows]
@@ -175,8 +175,8 @@ def use_by_person(transaction: Transaction, since: int) -> list[tuple[str, int, 
 def sessions_by_person(transaction: Transaction, since: int = 0) -> dict[str, tuple[int, int]]:
     """Return the number of sessions of each person with lines from a day on, and of the events in them."""
     rows = transaction.rows(
-        "select subject, count(*), cast(sum(events) as bigint) from journal_session where tenant = ? and day >= ? "
-        "group by subject",
+        "select subject, count(*), cast(sum(events) as bigint) from journal_session "
+        "where tenant = ? and forgotten = 0 and day >= ? group by subject",
         (transaction.tenant, since),
     )
     return {subject: (int(sessions), int(events)) for subject, sessions, events in rows}

@@ -399,7 +399,9 @@ class _StoredSessions(Sequence[SessionSummary]):
     @cached_property
     def _count(self) -> int:
         with self._database.transaction(self._tenant, readonly=True) as transaction:
-            row = transaction.row("select count(*) from journal_session where tenant = ?", (self._tenant,))
+            row = transaction.row(
+                "select count(*) from journal_session where tenant = ? and forgotten = 0", (self._tenant,)
+            )
         return int(row[0]) if row else 0
 
     def __len__(self) -> int:
