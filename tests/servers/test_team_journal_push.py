@@ -22,7 +22,7 @@ from support.trees import Machine, write_skill
 from skillshelf.cli.main import main
 from skillshelf.core.environment import make_environment
 from skillshelf.core.http_client import HttpClient
-from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_ROWS
+from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_PAGE_BYTES, JOURNAL_ROWS
 from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import Journal
 from skillshelf.journal.format import digest_of, parse_line
@@ -679,11 +679,18 @@ def test_what_was_changed_in_the_database_is_found(
     assert said in out
 
 
-def test_lines_that_are_too_long_for_one_page_are_read_in_smaller_ones(team: RunningTeam) -> None:
-    lines = chain([{"session": "s", "type": "tool_stdout", "chunk": "x" * 900_000}] * 40)
+def test_long_lines_are_read_in_pages_of_a_bounded_size(team: RunningTeam) -> None:
+    lines = chain([{"session": "s", "type": "tool_stdout", "chunk": "x" * 900_000}] * 20)
     for line in lines:
         take(team.database, ADA, "aa" * 16, [line])
+    auditor = team.token("auditor", JOURNAL_READ, "skills:read")
 
+    page = team.get(f"/api/v1/journal?stream={'aa' * 16}", auditor)
+    story = team.get(f"/journal/{'aa' * 16}.s", auditor).body.decode()
+
+    assert JOURNAL_PAGE_BYTES < len(page.body) < JOURNAL_PAGE_BYTES + 2 * JOURNAL_LINE_BYTES
+    assert page.json["next"] == len(page.json["lines"]) - 1 == 4
+    assert "15 more events not shown here" in story
     assert verified(team, "aa" * 16) == [True]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import threading
 import zlib
@@ -58,7 +59,9 @@ def stored(place: Place, stream: str = ID) -> list[Any]:
     database, caller = place
     found: list[Any] = []
     with database.transaction(caller.tenant, readonly=True) as transaction:
-        while lines := journal_lines(transaction, stream, after=found[-1]["seq"] if found else -1):
+        after: int | None = -1
+        while after is not None:
+            lines, after = journal_lines(transaction, stream, after=after)
             found += lines
     return [line["line"].encode() if line["line"] is not None else None for line in found]
 
@@ -91,6 +94,29 @@ def test_lines_are_stored_as_they_were_sent_and_the_last_is_acknowledged(place: 
     assert (first.acknowledged, first.stored, first.status) == (3, 4, 200)
     assert (second.acknowledged, second.stored, second.head) == (6, 3, json.loads(lines[-1])["sum"])
     assert stored(place) == lines
+
+
+def test_a_page_of_lines_ends_at_its_size_with_one_line_at_least(place: Place) -> None:
+    database, caller = place
+    lines = chain([*events(4, session="z", subject="zoe"), *events(8, session="b", subject="ben")])
+    push(place, lines, origin=SERVER)
+    forget(database, caller.tenant, "zoe")
+    size = len(lines[4]) + len(lines[5])
+
+    def pages(**options: Any) -> list[list[int]]:
+        found: list[list[int]] = []
+        after: int | None = -1
+        with database.transaction(caller.tenant, readonly=True) as transaction:
+            while after is not None:
+                rows, after = journal_lines(transaction, ID, after=after, **options)
+                found.append([row["seq"] for row in rows])
+        return found
+
+    assert pages(size=size)[0] == [0, 1, 2, 3, 4, 5]
+    assert list(itertools.chain(*pages(size=size))) == list(range(12))
+    assert pages(size=1) == [[0, 1, 2, 3, 4], *([seq] for seq in range(5, 12))]
+    assert pages(session="b", size=1, limit=3) == [[seq] for seq in range(4, 12)]
+    assert pages(limit=5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
 
 
 def test_a_batch_that_is_sent_again_changes_nothing(place: Place) -> None:
@@ -521,7 +547,7 @@ def test_a_line_that_was_stored_before_it_was_checked_still_stands_for_the_whole
     assert push(place, sent).acknowledged == 2
     assert forget(database, caller.tenant, "ada").lines == 3
     with database.transaction(caller.tenant) as transaction:
-        assert [row["digest"] for row in journal_lines(transaction, ID)] == [digest_of(line) for line in lines]
+        assert [row["digest"] for row in journal_lines(transaction, ID).lines] == [digest_of(line) for line in lines]
 
 
 @pytest.mark.parametrize("prev", ["zz\0", "", "A" * 64, "1" * 63])
@@ -631,7 +657,7 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert stored(place) == [None] * 4 + lines[4:]
     assert stored(place, "cd" * 16) == [None] * 5
     with database.transaction(caller.tenant) as transaction:
-        kept = journal_lines(transaction, ID)
+        kept = journal_lines(transaction, ID).lines
         assert journal_sessions(transaction, subject="ada") == []
         assert len(journal_sessions(transaction)) == 1
         assert head_of(transaction, ID) is not None
@@ -660,7 +686,7 @@ def test_what_an_open_session_of_a_forgotten_person_does_later_is_never_stored(p
     with database.transaction(caller.tenant) as transaction:
         assert [(row["session"], row["subject"]) for row in journal_sessions(transaction)] == [("b", "ben")]
         assert sessions_by_person(transaction) == {"ben": (1, 3)}
-        kept = journal_lines(transaction, ID)
+        kept = journal_lines(transaction, ID).lines
     assert json.loads(lines[6])["prev"] == kept[1]["digest"]
     people = {(row["subject"], row["skill"]): row["loads"] for row in used(place, by="person")}
     assert people[("", "late")] == 2

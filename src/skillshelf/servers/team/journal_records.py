@@ -4,14 +4,17 @@ The use comes from the counts of each day alone, never from the lines.
 """
 
 from collections.abc import Container, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
-from skillshelf.core.limits import JOURNAL_ROWS
+from skillshelf.core.limits import JOURNAL_PAGE_BYTES, JOURNAL_ROWS
+from skillshelf.core.records import NamedTuple
 from skillshelf.journal.sent_lines import is_reduced
 from skillshelf.servers.team.database import Transaction
 from skillshelf.servers.team.journal_intake import digest_of_stored
 
 __all__ = [
+    "LinePage",
     "UsageView",
     "alarms",
     "journal_lines",
@@ -80,27 +83,52 @@ def journal_sessions(
     return [dict(zip(_SESSION, row, strict=True)) for row in rows]
 
 
+class LinePage(NamedTuple):
+    """Lines of a stream in their order; `next` is the `seq` of the last one if there may be more."""
+
+    lines: list[dict[str, Any]]
+    next: int | None
+
+
 def journal_lines(
-    transaction: Transaction, stream: str, *, session: str | None = None, after: int = -1, limit: int = JOURNAL_ROWS
-) -> list[dict[str, Any]]:
-    """Return the lines of a stream after a `seq`, exactly as they were sent.
+    transaction: Transaction,
+    stream: str,
+    *,
+    session: str | None = None,
+    after: int = -1,
+    limit: int = JOURNAL_ROWS,
+    size: int = JOURNAL_PAGE_BYTES,
+) -> LinePage:
+    """Return the lines of a stream after a `seq`, exactly as they were sent, until their `size` is reached.
 
     A line that was removed with a person has no text, only what the next line needs to verify.
     """
     most = min(max(limit, 1), JOURNAL_ROWS)
     clause, values = _clause({"session = ?": session})
-    lines = transaction.rows(
-        f"select seq, line from event where tenant = ? and stream = ? and seq > ?{clause} order by seq limit ?",
+    # The sizes come first, so that no more lines are read than are given.
+    sizes: list[tuple[int, int]] = transaction.rows(
+        f"select seq, length(line) from event where tenant = ? and stream = ? and seq > ?{clause} order by seq limit ?",
         (transaction.tenant, stream, after, *values, most),
     )
-    found = [_line(seq, bytes(line)) for seq, line in lines]
+    removed: dict[int, dict[str, Any]] = {}
     if session is None:
-        removed = transaction.rows(
+        rows = transaction.rows(
             "select seq, sum, digest from tombstone where tenant = ? and stream = ? and seq > ? order by seq limit ?",
             (transaction.tenant, stream, after, most),
         )
-        found += [{"seq": seq, "line": None, "sum": total, "digest": digest} for seq, total, digest in removed]
-    return sorted(found, key=lambda line: int(line["seq"]))[:most]
+        removed = {seq: {"seq": seq, "line": None, "sum": total, "digest": digest} for seq, total, digest in rows}
+    there = sorted([*((seq, 0) for seq in removed), *sizes])
+    before = accumulate((length for _, length in there), initial=0)
+    chosen = [seq for (seq, _), used in zip(there, before, strict=False) if used < size][:most]
+    if not chosen:
+        return LinePage([], None)
+    lines = transaction.rows(
+        f"select seq, line from event where tenant = ? and stream = ? and seq > ? and seq <= ?{clause} order by seq",
+        (transaction.tenant, stream, after, chosen[-1], *values),
+    )
+    found = [*(_line(seq, bytes(line)) for seq, line in lines), *(removed[seq] for seq in chosen if seq in removed)]
+    is_last = len(chosen) == len(there) < most
+    return LinePage(sorted(found, key=lambda line: int(line["seq"])), None if is_last else chosen[-1])
 
 
 def _line(seq: int, data: bytes) -> dict[str, Any]:

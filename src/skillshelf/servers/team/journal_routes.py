@@ -93,7 +93,6 @@ def list_lines(request: TeamRequest) -> TeamAnswer:
     if "stream" not in request.query:
         return list_streams(request)
     stream = checked_stream(request.query.get("stream", ""))
-    limit = _number(request, "limit") or JOURNAL_ROWS
     after = _number(request, "after")
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
         if head_of(transaction, stream) is None:
@@ -103,10 +102,9 @@ def list_lines(request: TeamRequest) -> TeamAnswer:
             stream,
             session=_text(request, "session"),
             after=-1 if after is None else after,
-            limit=limit,
+            limit=_number(request, "limit") or JOURNAL_ROWS,
         )
-    more = found[-1]["seq"] if len(found) == min(limit, JOURNAL_ROWS) else None
-    return json_answer({"stream": stream, "lines": found, "next": more})
+    return json_answer({"stream": stream, "lines": found.lines, "next": found.next})
 
 
 def list_sessions(request: TeamRequest) -> TeamAnswer:

@@ -349,9 +349,9 @@ class TeamCatalogue:
             return None
         with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
             rows = journal_sessions(transaction, stream=stream, session=session, limit=1)
-            lines = journal_lines(transaction, stream, session=session, limit=WEB_STORY_EVENTS) if rows else []
-        if not rows:
-            return None
+            if not rows:
+                return None
+            lines = journal_lines(transaction, stream, session=session, limit=WEB_STORY_EVENTS).lines
         texts = [(one["seq"], one["line"].encode()) for one in lines if one["line"] is not None]
         story = JournalReader((), self._shown).story_of(_session(rows[0]), (_line(*text) for text in texts))
         reduced = sum(is_reduced(data) for _, data in texts)
