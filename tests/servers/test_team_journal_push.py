@@ -21,7 +21,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf.cli.main import main
 from skillshelf.core.environment import make_environment
-from skillshelf.core.http_client import HttpClient
+from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest
 from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_PAGE_BYTES, JOURNAL_ROWS
 from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import Journal
@@ -347,6 +347,33 @@ def test_the_stream_of_another_looks_like_none_and_cannot_be_pushed_to(team: Run
     assert (state["acknowledged"], state["head"]) == (None, None)
     assert "belongs to another subject" in (push(team, path, ben).problem or "")
     assert alarms(team) == ["owner"]
+
+
+def test_a_machine_whose_person_was_forgotten_is_told_so_and_sends_nothing(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 3)
+    push(team, path)
+    forget(team.database, "default", "ada")
+    write_journal(path, 2, session="later")
+    sent: list[HttpRequest] = []
+
+    class Watched(HttpClient):
+        def send(self, request: HttpRequest) -> HttpAnswer:
+            sent.append(request)
+            return super().send(request)
+
+    client = Watched(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    done = push_journal(str(path), JournalServer(team.url, client, team.token("ada", JOURNAL_WRITE), tries=1))
+
+    assert (done.acknowledged, done.stored) == (None, 0)
+    assert "was forgotten on the server" in (done.problem or "")
+    assert [request.method for request in sent] == ["GET"]
+    assert alarms(team) == []
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    assert main(["log", "verify", str(path), "--server", team.url, "--allow-http", "--home", str(tmp_path)]) == 2
+    assert "was forgotten on the server" in capsys.readouterr().err
 
 
 def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, tmp_path: Path) -> None:

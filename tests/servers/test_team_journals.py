@@ -322,6 +322,18 @@ def test_the_stream_of_another_person_is_refused_without_a_word_about_it(place: 
     assert alarms_of(place) == ["owner"]
 
 
+def test_whole_lines_for_the_stream_of_another_tell_nothing_where_digests_are_demanded(place: Place) -> None:
+    database, caller = place
+    push(place, chain(events(3)))
+    set_content(database, caller.tenant, "digest")
+
+    answer = take(database, BEN._replace(tenant=caller.tenant), ID, chain(events(1)))
+
+    assert (answer.problem, answer.acknowledged, answer.head, answer.wanted) == ("owner", None, None, None)
+    assert alarms_of(place) == ["owner"]
+    assert push(place, chain(events(4))).problem == "content"
+
+
 def test_the_same_id_in_another_tenant_is_another_stream(place: Place) -> None:
     database, caller = place
     other = caller._replace(tenant=f"{caller.tenant}-other")
@@ -665,7 +677,9 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert json.loads(lines[4])["prev"] == kept[3]["digest"]
     assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
     assert sum(row["loads"] for row in used(place)) == loads
-    assert push(place, own, stream="cd" * 16).problem == "owner"
+    # Their machine still knows the stream, which is no attack.
+    assert push(place, own, stream="cd" * 16).problem == "forgotten"
+    assert alarms_of(place) == []
     assert forget(database, caller.tenant, "ada") == (0, 0, 0)
 
 

@@ -234,11 +234,14 @@ def _stream_on_server(path: str, values: Values) -> "KnownStream | None":
     if values["server"] is None:
         return None
     from skillshelf.cli.log_push import stream_on_server
+    from skillshelf.journal.push import FORGOTTEN_THERE
 
     try:
         known = stream_on_server(path, values)
     except OSError as error:
         raise _failure(path, error) from None
+    if known is not None and known.state.forgotten and known.state.head is None:
+        raise ConfigurationError(FORGOTTEN_THERE)
     if known is None or known.state.head is None:
         raise ConfigurationError("the server has nothing of this journal (run `skillshelf log push URL FILE`)")
     return known

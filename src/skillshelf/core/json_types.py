@@ -1641,12 +1641,16 @@ class TeamReceiptForm(TypedDict):
 
 
 class TeamStreamStateForm(TypedDict):
-    """The last line of a journal that a server has; `content` is how it wants the next ones, `full` or `digest`."""
+    """The last line of a journal that a server has; `content` is how it wants the next ones, `full` or `digest`.
+
+    It takes nothing more of a journal whose person was `forgotten`.
+    """
 
     stream: str
     acknowledged: int | None
     head: str | None
     content: str
+    forgotten: bool
 
 
 class TeamStreamForm(TypedDict):

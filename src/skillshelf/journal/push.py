@@ -34,6 +34,7 @@ from skillshelf.journal.parts import base_of
 from skillshelf.journal.sent_lines import Content, Reported, SentLine, broken_link, reduced_line, sent_line
 
 __all__ = [
+    "FORGOTTEN_THERE",
     "STREAM_FILE",
     "JournalPush",
     "JournalServer",
@@ -47,6 +48,8 @@ __all__ = [
 
 STREAM_FILE: Final = ".stream"
 """The end of the name of the file beside a journal that keeps the id of its stream."""
+
+FORGOTTEN_THERE: Final = "the person of this journal was forgotten on the server, which takes nothing more of it"
 
 _PATH = "/api/v1/journal"
 _STREAM_DIGITS = 32
@@ -78,11 +81,15 @@ class JournalPush(NamedTuple):
 
 
 class StreamState(NamedTuple):
-    """The end of a journal at a server: the `seq` and the `sum` of its last line; and how it wants the next ones."""
+    """The end of a journal at a server: the `seq` and the `sum` of its last line; and how it wants the next ones.
+
+    It takes no more of a journal whose person was `forgotten` there.
+    """
 
     acknowledged: int | None
     head: str | None
     content: Content
+    forgotten: bool = False
 
 
 # The server ---------------------------------------------------------------------------------------
@@ -118,6 +125,7 @@ class JournalServer:
             _place(found.get("acknowledged")),
             head if isinstance(head, str) and _HEAD.fullmatch(head) else None,
             "digest" if found.get("content") == "digest" else "full",
+            found.get("forgotten") is True,
         )
 
     def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, str | None]:
@@ -336,7 +344,10 @@ def push_journal(
     first, _ = _opened(path)
     if not isinstance(first, SentLine):
         return JournalPush("", None, 0, first, content)
-    push = _Push(server, known_stream(path, first, server), machine, content, batch_lines)
+    known = known_stream(path, first, server)
+    if known.state.forgotten:
+        return JournalPush(known.id, None, 0, FORGOTTEN_THERE, content)
+    push = _Push(server, known, machine, content, batch_lines)
     # Opened again: what another program appended and sent before the server answered must not look cut off.
     first, lines = _opened(path)
     if not isinstance(first, SentLine):

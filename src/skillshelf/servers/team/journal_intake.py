@@ -51,7 +51,7 @@ FORGOTTEN: Final = "forgotten"
 Origin = Literal["machine", "server", "forgotten"]
 """Where a stream comes from: a machine of one person, a server that serves many, or a person who was forgotten."""
 
-Refusal = Literal["edited", "gap", "fork", "owner", "content"]
+Refusal = Literal["edited", "gap", "fork", "owner", "content", "forgotten"]
 
 _STREAM_CHARS = frozenset("0123456789abcdef")
 
@@ -161,12 +161,14 @@ def take(
             # Before any other lock: making a partition waits for all transactions that write events.
             transaction.rows("select add_event_day(?)", (day_of(at),))
         if sent and demanded_content(transaction) == "digest" and any(line.content == "full" for line in sent):
-            return _refused(stream, head_of(transaction, stream), "content", "this server takes reduced lines only")
+            head = head_of(transaction, stream)
+            if head is None or _is_own(head, caller, origin):
+                return _refused(stream, head, "content", "this server takes reduced lines only")
         head = _locked_head(transaction, stream, sent, caller, machine[:64], origin, at)
         if head is None:
             return Receipt(stream, None, None, 0, broken and broken.kind, broken and broken.seq, _detail(broken))
-        if head.origin != origin or (origin == MACHINES and head.subject != caller.subject):
-            return _foreign(transaction, stream, at)
+        if not _is_own(head, caller, origin):
+            return _foreign(transaction, stream, head, at)
         if reported is not None:
             _raise_reported(transaction, stream, head, reported, sent, at)
         batch = _SentBatch(transaction, stream, head, caller, at)
@@ -193,8 +195,17 @@ def _refused(stream: str, head: StreamHead | None, problem: Refusal, detail: str
     return Receipt(stream, head.seq if head else None, head.sum if head else None, 0, problem, None, detail)
 
 
-def _foreign(transaction: Transaction, stream: str, at: int) -> Receipt:
-    """Refuse a push to the stream of somebody else: it says nothing about that stream."""
+def _is_own(head: StreamHead, caller: Caller, origin: Origin) -> bool:
+    return head.origin == origin and (origin != MACHINES or head.subject == caller.subject)
+
+
+def _foreign(transaction: Transaction, stream: str, head: StreamHead, at: int) -> Receipt:
+    """Refuse a push to the stream of somebody else: it says nothing about that stream.
+
+    That of a person who was forgotten belongs to nobody, so it is no alarm that their machine still sends lines.
+    """
+    if head.origin == FORGOTTEN:
+        return Receipt(stream, None, None, 0, "forgotten", None, "the person of this stream was forgotten")
     raise_alarm(transaction, stream, "owner", -1, "another subject than that of the stream sent lines to it", at)
     return Receipt(stream, None, None, 0, "owner", None, "this stream belongs to another subject")
 

@@ -16,6 +16,7 @@ from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_ROWS
 from skillshelf.errors import ConfigurationError, PermissionDenied, ResourceNotFound
 from skillshelf.journal.sent_lines import Reported
 from skillshelf.servers.team.journal_intake import (
+    FORGOTTEN,
     MACHINES,
     checked_stream,
     demanded_content,
@@ -69,15 +70,24 @@ def push_lines(request: TeamRequest) -> TeamAnswer:
 
 
 def show_stream(request: TeamRequest) -> TeamAnswer:
-    """Give the head of a stream; one of somebody else looks as if it did not exist, unless journals may be read."""
+    """Give the head of a stream; one of somebody else looks as if it did not exist, unless journals may be read.
+
+    That of a person who was forgotten says so to everybody who knows its id: their machine must send nothing more.
+    """
     stream, caller = checked_stream(request.parts["stream"]), request.caller
     with request.services.database.transaction(caller.tenant, readonly=True) as transaction:
         head, content = head_of(transaction, stream), demanded_content(transaction)
     is_own = head is not None and head.origin == MACHINES and head.subject == caller.subject
-    if head is None or not (is_own or caller.may(JOURNAL_READ)):
-        found: TeamStreamStateForm = {"stream": stream, "acknowledged": None, "head": None, "content": content}
-        return json_answer(found)
-    return json_answer({"stream": stream, "acknowledged": head.seq, "head": head.sum, "content": content})
+    is_forgotten = head is not None and head.origin == FORGOTTEN
+    shown = head if is_own or caller.may(JOURNAL_READ) else None
+    found: TeamStreamStateForm = {
+        "stream": stream,
+        "acknowledged": shown.seq if shown else None,
+        "head": shown.sum if shown else None,
+        "content": content,
+        "forgotten": is_forgotten,
+    }
+    return json_answer(found)
 
 
 def list_streams(request: TeamRequest) -> TeamAnswer:
