@@ -155,6 +155,34 @@ def test_the_use_by_people_is_that_of_the_last_days_and_says_so(machine: Machine
     assert "zoe" in everybody
 
 
+def test_a_skill_that_was_read_or_run_is_used_and_one_that_was_only_denied_is_not(
+    machine: Machine, tmp_path: Path
+) -> None:
+    for name in ("only-read", "only-run", "only-denied"):
+        write_skill(machine.home / ".agents/skills", name)
+    opened = open_database(f"sqlite:///{tmp_path}/use.sqlite")
+    with opened.transaction("default") as transaction:
+        for table, more in (("usage_day", ("tree", "t")), ("usage_person", ("subject", "ada"))):
+            transaction.execute_many(
+                f"insert into {table} (tenant, day, skill, {more[0]}, reads, runs, denials) "
+                "values ('default', ?, ?, ?, ?, ?, ?)",
+                [
+                    (first_kept(0), "only-read", more[1], 2, 0, 0),
+                    (first_kept(0), "only-run", more[1], 0, 3, 0),
+                    (first_kept(0), "only-denied", more[1], 0, 0, 4),
+                ],
+            )
+    with running_team(machine, opened) as team:
+        team.wait_until_ready()
+        page = team.get("/usage", team.token("ada", "admin")).body.decode()
+
+    row = page[page.index(">ada ") :]
+    assert [int(number) for number in re.findall(r"<span>(?:<b>)?(\d+)", row)[:2]] == [5, 2]
+    used, never = page.split('id="never"')
+    assert re.findall(r">(only-\w+)<", used) == ["only-run", "only-read"]
+    assert re.findall(r">(only-\w+)<", never) == ["only-denied"]
+
+
 def test_a_reduced_session_is_not_shown_as_changed_and_says_once_that_it_is_reduced(
     machine: Machine, database: Database
 ) -> None:

@@ -177,27 +177,32 @@ def usage(
     return [row for row in found if names is None or row["skill"] in names][:most]
 
 
+_USES = "loads + reads + runs"
+"""What is a use: the text of a skill, one of its files, or the run of a script."""
+
+
 def use_by_skill(transaction: Transaction, skill: str | None = None) -> list[tuple[str, int, int]]:
-    """Return every skill that was used or denied, or one, with its loads and denials in all days, most used first."""
+    """Return every skill that was used or denied, or one, with its uses and denials in all days, most used first."""
     clause, values = _clause({"skill = ?": skill})
     rows = transaction.rows(
-        "select skill, cast(sum(loads) as bigint), cast(sum(denials) as bigint) from usage_day "
+        f"select skill, cast(sum({_USES}) as bigint), cast(sum(denials) as bigint) from usage_day "
         f"where tenant = ?{clause} group by skill order by 2 desc, 1",
         (transaction.tenant, *values),
     )
-    return [(skill, int(loads), int(denials)) for skill, loads, denials in rows]
+    return [(skill, int(uses), int(denials)) for skill, uses, denials in rows]
 
 
 def use_by_person(transaction: Transaction, since: int) -> list[tuple[str, int, int, int]]:
-    """Return every person with the loads, the skills and the denials from a day on, the busiest first."""
+    """Return every person with the uses, the skills used and the denials from a day on, the busiest first."""
     # Skills are grouped first: to count distinct ones, PostgreSQL sorts all rows.
     rows = transaction.rows(
-        "select subject, cast(sum(loads) as bigint), count(*), cast(sum(denials) as bigint) from ("
-        "select subject, skill, sum(loads) as loads, sum(denials) as denials from usage_person "
-        "where tenant = ? and day >= ? group by subject, skill) as used group by subject order by 2 desc, 1",
+        "select subject, cast(sum(uses) as bigint), cast(sum(case when uses > 0 then 1 else 0 end) as bigint), "
+        f"cast(sum(denials) as bigint) from (select subject, skill, sum({_USES}) as uses, sum(denials) as denials "
+        "from usage_person where tenant = ? and day >= ? group by subject, skill) as used "
+        "group by subject order by 2 desc, 1",
         (transaction.tenant, since),
     )
-    return [(subject, int(loads), int(skills), int(denials)) for subject, loads, skills, denials in rows]
+    return [(subject, int(uses), int(skills), int(denials)) for subject, uses, skills, denials in rows]
 
 
 def sessions_by_person(transaction: Transaction, since: int = 0) -> dict[str, tuple[int, int]]:

@@ -321,7 +321,7 @@ class TeamCatalogue:
         with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
             skills, people = use_by_skill(transaction), use_by_person(transaction, since)
             sessions, recent = sessions_by_person(transaction), sessions_by_person(transaction, since)
-        names = {skill for skill, *_ in skills}
+        names = {skill for skill, uses, _ in skills if uses}
         unused = tuple(skill.name for skill in self._list.skills if skill.name not in names)
         source = (f"the journals of {plural(len(sessions), 'person')}".replace("persons", "people"),)
         total, events = (sum(column) for column in zip(*sessions.values(), strict=True)) if sessions else (0, 0)
@@ -421,16 +421,16 @@ class _StoredSessions(Sequence[SessionSummary]):
             return [_session(row) for row in journal_sessions(transaction, limit=end - start, start=start)]
 
 
-def _skill_use(name: str, loads: int, denials: int) -> dict[str, Any]:
+def _skill_use(name: str, uses: int, denials: int) -> dict[str, Any]:
     """Return the use of a skill; None is what the counts of a day do not hold."""
     unknown = dict.fromkeys(("sessions", "after_search", "failed"))
-    return {"name": name, "uses": loads, "denied": denials, **unknown}
+    return {"name": name, "uses": uses, "denied": denials, **unknown}
 
 
 def _person_use(
-    who: str, loads: int, skills: int, denials: int, sessions: Mapping[str, tuple[int, int]]
+    who: str, uses: int, skills: int, denials: int, sessions: Mapping[str, tuple[int, int]]
 ) -> dict[str, Any]:
-    counts = {"uses": loads, "skills": skills, "denied": denials, "sessions": sessions.get(who, (0, 0))[0]}
+    counts = {"uses": uses, "skills": skills, "denied": denials, "sessions": sessions.get(who, (0, 0))[0]}
     return {"user": who, "kind": "subject", **counts}
 
 
