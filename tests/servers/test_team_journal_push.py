@@ -376,6 +376,35 @@ def test_a_machine_whose_person_was_forgotten_is_told_so_and_sends_nothing(
     assert "was forgotten on the server" in capsys.readouterr().err
 
 
+def test_every_alarm_is_found_by_pages_stream_and_kind_and_one_stream_hides_no_other(team: RunningTeam) -> None:
+    with team.database.transaction("default") as transaction:
+        transaction.execute_many(
+            "insert into alarm (tenant, id, at, stream, kind, detail) values ('default', ?, ?, ?, ?, 'x')",
+            [
+                *((f"a:fork:{number}", 1_000 + number // 3, "aa" * 16, "fork") for number in range(JOURNAL_ROWS + 7)),
+                ("b:cut:1", 5, "bb" * 16, "cut"),
+            ],
+        )
+    token = team.token("auditor", JOURNAL_READ, "skills:read")
+
+    def found(query: str = "") -> list[str]:
+        ids, after = [], ""
+        while after is not None:
+            page = team.get(f"/api/v1/journal/alarms?{query}{f'&after={after}' if after else ''}", token).json
+            ids += [one["id"] for one in page["alarms"]]
+            after = page["next"]
+        return ids
+
+    assert len(found()) == len(set(found())) == JOURNAL_ROWS + 8
+    assert found("limit=400") == found()
+    assert found()[-1] == "b:cut:1"
+    assert found("kind=cut") == found(f"stream={'bb' * 16}") == ["b:cut:1"]
+    assert team.get("/api/v1/journal/alarms?after=x", token).status == 400
+    page = team.get("/problems", token).body.decode()
+    assert f"fork: {JOURNAL_ROWS + 7} or more alarms" in page
+    assert "cut: x" in page
+
+
 def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     write_journal(path, 8)

@@ -353,6 +353,9 @@ def test_alarms_of_one_stream_are_bounded(place: Place) -> None:
     raise_forks(place, number)
 
     assert alarms_of(place) == ["fork"] * JOURNAL_ALARMS
+    with place[0].transaction(place[1].tenant, readonly=True) as transaction:
+        details = [alarm["detail"] for alarm in alarms(transaction)]
+    assert sum("later ones of this kind are not recorded" in detail for detail in details) == 1
 
 
 def raise_forks(place: Place, number: int) -> None:

@@ -1725,9 +1725,10 @@ class TeamAlarmForm(TypedDict):
 
 
 class TeamAlarmsForm(TypedDict):
-    """Alarms, the latest first."""
+    """A page of alarms, the latest first; `next` is where to go on."""
 
     alarms: list[TeamAlarmForm]
+    next: str | None
 
 
 class _TeamUse(TypedDict):

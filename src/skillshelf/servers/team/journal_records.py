@@ -16,6 +16,7 @@ from skillshelf.servers.team.journal_intake import digest_of_stored
 __all__ = [
     "LinePage",
     "UsageView",
+    "alarm_groups",
     "alarms",
     "journal_lines",
     "journal_sessions",
@@ -136,13 +137,36 @@ def _line(seq: int, data: bytes) -> dict[str, Any]:
     return {**line, "digest": digest_of_stored(data)} if is_reduced(data) else line
 
 
-def alarms(transaction: Transaction, *, limit: int = JOURNAL_ROWS) -> list[dict[str, Any]]:
-    """Return the alarms, the latest first."""
+def alarms(
+    transaction: Transaction,
+    *,
+    stream: str | None = None,
+    kind: str | None = None,
+    after: tuple[int, str] | None = None,
+    limit: int = JOURNAL_ROWS,
+) -> list[dict[str, Any]]:
+    """Return the alarms, the latest first; `after` the time and id of one, those that follow it."""
+    clause, values = _clause({"stream = ?": stream, "kind = ?": kind})
+    if after is not None:
+        clause, values = f"{clause} and (at < ? or (at = ? and id > ?))", [*values, after[0], *after]
     rows = transaction.rows(
-        "select id, at, stream, kind, detail from alarm where tenant = ? order by at desc, id limit ?",
-        (transaction.tenant, min(max(limit, 1), JOURNAL_ROWS)),
+        f"select id, at, stream, kind, detail from alarm where tenant = ?{clause} order by at desc, id limit ?",
+        (transaction.tenant, *values, min(max(limit, 1), JOURNAL_ROWS)),
     )
     return [dict(zip(_ALARM, row, strict=True)) for row in rows]
+
+
+def alarm_groups(transaction: Transaction) -> list[dict[str, Any]]:
+    """Return how many alarms of each kind each stream has, with the time of the latest and one of the texts.
+
+    The latest come first.
+    """
+    rows = transaction.rows(
+        "select stream, kind, count(*), max(at), max(detail) from alarm where tenant = ? group by stream, kind "
+        f"order by 4 desc, 1, 2 limit {JOURNAL_ROWS}",
+        (transaction.tenant,),
+    )
+    return [dict(zip(("stream", "kind", "count", "at_ms", "detail"), row, strict=True)) for row in rows]
 
 
 def usage(

@@ -129,9 +129,28 @@ def list_sessions(request: TeamRequest) -> TeamAnswer:
 
 def list_alarms(request: TeamRequest) -> TeamAnswer:
     """Give the alarms, the latest first."""
+    limit = min(_number(request, "limit") or JOURNAL_ROWS, JOURNAL_ROWS)
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
-        found = alarms(transaction, limit=_number(request, "limit") or JOURNAL_ROWS)
-    return json_answer({"alarms": found})
+        found = alarms(
+            transaction,
+            stream=_text(request, "stream"),
+            kind=_text(request, "kind"),
+            after=_alarm_after(request),
+            limit=limit,
+        )
+    last = found[-1] if len(found) == limit else None
+    return json_answer({"alarms": found, "next": f"{last['at_ms']}.{last['id']}" if last else None})
+
+
+def _alarm_after(request: TeamRequest) -> tuple[int, str] | None:
+    """Return the time and id of the alarm that `next` of a page names."""
+    given = _text(request, "after")
+    if given is None:
+        return None
+    at, _, name = given.partition(".")
+    if not _is_number(at):
+        raise ConfigurationError("after takes `next` of a page")
+    return int(at), name
 
 
 def show_usage(request: TeamRequest) -> TeamAnswer:
@@ -168,9 +187,13 @@ def _number(request: TeamRequest, name: str) -> int | None:
     given = request.query.get(name)
     if given is None:
         return None
-    if not (given.isascii() and given.isdecimal() and len(given) < 20 and int(given) <= _MOST):
+    if not _is_number(given):
         raise ConfigurationError(f"{name} takes a whole number")
     return int(given)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _MOST
 
 
 _LIMIT = Parameter("limit", f"rows, at most {JOURNAL_ROWS}", kind="integer")
@@ -256,7 +279,12 @@ def journal_routes() -> list[TeamRoute]:
             JOURNAL_READ,
             "list journals that do not fit together, the latest first",
             list_alarms,
-            parameters=(_LIMIT,),
+            parameters=(
+                _STREAM,
+                Parameter("kind", "fork, gap, cut, edited, subject or owner"),
+                Parameter("after", "`next` of a page"),
+                _LIMIT,
+            ),
             gives=TeamAlarmsForm,
         ),
         TeamRoute(

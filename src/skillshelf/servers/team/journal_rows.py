@@ -320,11 +320,14 @@ def day_of(ts_ms: int) -> int:
 
 def raise_alarm(transaction: Transaction, stream: str, kind: str, place: int | str, detail: str, at: int) -> None:
     """Raise an alarm once for a place in a stream: a `seq` or a session; a stream has a bounded number of each kind."""
-    count = transaction.row(
+    row = transaction.row(
         "select count(*) from alarm where tenant = ? and stream = ? and kind = ?", (transaction.tenant, stream, kind)
     )
-    if count and count[0] >= JOURNAL_ALARMS:
+    count = row[0] if row else 0
+    if count >= JOURNAL_ALARMS:
         return
+    if count == JOURNAL_ALARMS - 1:
+        detail += "; later ones of this kind are not recorded"
     transaction.execute(
         "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
         (transaction.tenant, f"{stream}:{kind}:{place}", at, stream, kind, detail),

@@ -20,6 +20,7 @@ from skillshelf.core import files
 from skillshelf.core.console import as_json
 from skillshelf.core.digests import sha256
 from skillshelf.core.limits import (
+    JOURNAL_ALARMS,
     JOURNAL_ROWS,
     SKILL_FILE_BYTES,
     WEB_FILE_BYTES,
@@ -40,7 +41,7 @@ from skillshelf.servers.mcp.skills import PublishedSkills, SkillTarget
 from skillshelf.servers.team.catalogs import key_of
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.journal_records import (
-    alarms,
+    alarm_groups,
     journal_lines,
     journal_sessions,
     sessions_by_person,
@@ -301,17 +302,16 @@ class TeamCatalogue:
         group = ProblemGroup("alarms", "Alarms of journals", (), none)
         try:
             with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
-                found = alarms(transaction)
+                found = alarm_groups(transaction)
         except (DatabaseAway, NoSuchTenant):
             return group._replace(empty="The database does not answer, so they are not known.", is_complete=False)
-        entries = (
-            ProblemEntry("error", f"journal {one['stream'][:12]}", f"{one['kind']}: {one['detail']}", where=_day(one))
-            for one in found
+        entries = tuple(
+            ProblemEntry("error", f"journal {one['stream'][:12]}", _alarm_words(one), where=_day(one)) for one in found
         )
         if len(found) == JOURNAL_ROWS:
-            only = f"Only the latest {JOURNAL_ROWS:,} are listed."
-            return group._replace(problems=tuple(entries), empty=only, is_complete=False)
-        return group._replace(problems=tuple(entries))
+            only = f"Only the latest {JOURNAL_ROWS:,} kinds and journals are listed; /api/v1/journal/alarms has all."
+            return group._replace(problems=entries, empty=only, is_complete=False)
+        return group._replace(problems=entries)
 
     def usage(self) -> UsageReport | None:
         """Return the counts of all days; of people those of the last days, since their rows grow without end."""
@@ -366,6 +366,14 @@ def _line(seq: int, data: bytes) -> Line:
     """Return a stored line; a reduced one has the sum of the whole line, which is not that of its own text."""
     line = parse_line(seq, data)
     return line._replace(problem=None) if is_reduced(data) and isinstance(stored_line(data), SentLine) else line
+
+
+def _alarm_words(group: Mapping[str, Any]) -> str:
+    """Return how many alarms of one kind a journal has, and what one of them says."""
+    if group["count"] == 1:
+        return f"{group['kind']}: {group['detail']}"
+    more = " or more" if group["count"] >= JOURNAL_ALARMS else ""
+    return f"{group['kind']}: {group['count']}{more} alarms, such as: {group['detail']}"
 
 
 def _day(row: Mapping[str, Any]) -> str:
