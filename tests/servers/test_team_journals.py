@@ -686,6 +686,21 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert forget(database, caller.tenant, "ada") == (0, 0, 0)
 
 
+def test_a_session_that_names_a_forgotten_person_in_the_journal_of_another_goes_too(place: Place) -> None:
+    database, caller = place
+    lines = chain([*events(3, session="a"), *events(4, session="z", subject="zoe"), *events(2, session="b")])
+    push(place, lines)
+
+    found = forget(database, caller.tenant, "zoe")
+
+    assert (found.streams, found.lines) == (0, 4)
+    assert stored(place) == [*lines[:3], *[None] * 4, *lines[7:]]
+    with database.transaction(caller.tenant) as transaction:
+        assert sorted(row["session"] for row in journal_sessions(transaction)) == ["a", "b"]
+    assert forget(database, caller.tenant, "zoe") == (0, 0, 0)
+    assert push(place, lines).acknowledged == 8
+
+
 def test_what_an_open_session_of_a_forgotten_person_does_later_is_never_stored(place: Place) -> None:
     database, caller = place
     later = [{"session": "z", "type": "skill_loaded", "name": "late"}, {"session": "z", "type": "session_ended"}]

@@ -16,7 +16,8 @@ from skillshelf.errors import ConfigurationError
 from skillshelf.journal.sent_lines import SentLine, stored_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, Transaction, now_ms
 from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES, SERVER, head_of
-from skillshelf.servers.team.journal_rows import BURIED, day_of
+from skillshelf.servers.team.journal_records import journal_lines
+from skillshelf.servers.team.journal_rows import BURIED, day_of, stored_text
 from skillshelf.servers.team.values import DEFAULT_TENANT, TeamError, checked_subject
 
 __all__ = ["DailyRetention", "Forgotten", "Removed", "apply_retention", "forget", "kept_days", "remove_days"]
@@ -137,9 +138,9 @@ class Forgotten(NamedTuple):
 def forget(database: Database, tenant: str, subject: str, *, now: int | None = None) -> Forgotten:
     """Remove what the journals of a tenant know about a person; it can be run again after it was stopped.
 
-    Lines become rows with `seq`, `sum` and digest, and so do later ones of a session that a server still serves. The
-    counts of use stay, without the name. Raise `ConfigurationError` for what is no name: the counts of all who were
-    forgotten have an empty one.
+    Lines become rows with `seq`, `sum` and digest, and so do later ones of a session that a server still serves, and
+    sessions in the journals of others that name the person. The counts of use stay, without the name. Raise
+    `ConfigurationError` for what is no name: the counts of all who were forgotten have an empty one.
     """
     checked_subject(subject.strip())
     at = now_ms() if now is None else now
@@ -159,10 +160,15 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
     lines = 0
     for (stream,) in {*own, *started}:
         lines += _bury_all(database, tenant, stream, None, at)
-    for stream, session in served:
+    named = _sessions_naming(database, tenant, subject)
+    for stream, session in [*served, *named]:
         lines += _bury_all(database, tenant, stream, session, at)
     with database.transaction(tenant) as transaction:
         records = _remove_name(transaction, tenant, subject)
+        for stream, session in named:
+            records += transaction.execute(
+                "delete from journal_session where tenant = ? and stream = ? and session = ?", (tenant, stream, session)
+            )
     return Forgotten(len({*own, *started}), lines, records)
 
 
@@ -185,6 +191,23 @@ def _mark_served(transaction: Transaction, subject: str) -> list[tuple[str, str]
         (tenant, subject),
     )
     return [(stream, session) for stream, session in rows]
+
+
+def _sessions_naming(database: Database, tenant: str, subject: str) -> list[tuple[str, str]]:
+    """Return the sessions in journals that others sent with a line that names a person: such journals have an alarm."""
+    with database.transaction(tenant, readonly=True) as transaction:
+        streams = transaction.rows("select distinct stream from alarm where tenant = ? and kind = 'subject'", (tenant,))
+    found = set()
+    for (stream,) in streams:
+        after: int | None = -1
+        while after is not None:
+            with database.transaction(tenant, readonly=True) as transaction:
+                rows, after = journal_lines(transaction, stream, after=after)
+            for row in rows:
+                line = stored_line((row["line"] or "").encode())
+                if isinstance(line, SentLine) and line.record.get("subject") == subject:
+                    found.add((stream, stored_text(line.record["session"])))
+    return sorted(found)
 
 
 def _bury_all(database: Database, tenant: str, stream: str, session: str | None, at: int) -> int:
