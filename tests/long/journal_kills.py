@@ -236,7 +236,7 @@ class Trial:
             found += [f"alarm: {alarm['kind']} {alarm['detail']}" for alarm in alarms(transaction)]
             for machine, own in enumerate(self.lines):
                 stored: list[bytes] = []
-                while page := journal_lines(transaction, names[f"user{machine}"], after=len(stored) - 1):
+                while page := journal_lines(transaction, names[f"user{machine}"], after=len(stored) - 1).lines:
                     stored += [line["line"].encode() for line in page]
                 noted = [int(line.split()[0]) for line in self._acks(machine) if line[0] != "N"]
                 if stored != own:

@@ -112,7 +112,9 @@ def test_a_rotated_journal_is_one_stream_also_when_its_first_parts_are_gone(team
     assert alarms(team) == []
 
 
-def test_lines_that_rotation_removed_unsent_are_reported(team: RunningTeam, tmp_path: Path) -> None:
+def test_lines_that_rotation_removed_unsent_are_reported(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.jsonl"
     journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096, keep=1))
     journal.append("tool_stdout", {"chunk": "first"})
@@ -124,8 +126,36 @@ def test_lines_that_rotation_removed_unsent_are_reported(team: RunningTeam, tmp_
 
     assert done.acknowledged == 0
     assert "removed before they were sent" in (done.problem or "")
+    assert f"to send this one as a new journal, remove {path}.stream" in (done.problem or "")
     assert alarms(team) == ["gap"]
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    words = ["log", "verify", str(path), "--server", team.url, "--allow-http", "--home", str(tmp_path), "--json"]
+    assert main(words) == 1
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert [(one["kind"], one["seq"]) for one in problems] == [("removed", 1)]
+    assert "removed before they were sent" in problems[0]["detail"]
     (tmp_path / "run.jsonl.stream").unlink()
+    assert push(team, path).problem is None
+    assert main(words) == 0
+
+
+def test_a_journal_whose_sent_lines_rotation_removed_is_unchanged(
+    team: RunningTeam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096, keep=1))
+    first, second = tmp_path / "run.jsonl.part-000001", tmp_path / "run.jsonl.part-000002"
+    journal.append("tool_stdout", {"chunk": "first"})
+    while not first.exists():
+        push(team, path)
+        journal.append("tool_stdout", {"chunk": "x" * 300})
+    while not second.exists():
+        journal.append("tool_stdout", {"chunk": "x" * 300})
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    words = ["log", "verify", str(path), "--server", team.url, "--allow-http", "--home", str(tmp_path)]
+
+    assert not first.exists()
+    assert main(words) == 0
     assert push(team, path).problem is None
 
 
@@ -388,7 +418,8 @@ def test_every_alarm_is_found_by_pages_stream_and_kind_and_one_stream_hides_no_o
     token = team.token("auditor", JOURNAL_READ, "skills:read")
 
     def found(query: str = "") -> list[str]:
-        ids, after = [], ""
+        ids: list[str] = []
+        after: str | None = ""
         while after is not None:
             page = team.get(f"/api/v1/journal/alarms?{query}{f'&after={after}' if after else ''}", token).json
             ids += [one["id"] for one in page["alarms"]]
@@ -689,7 +720,8 @@ def test_a_chain_with_removed_and_reduced_lines_and_without_its_beginning_verifi
         f"{'aa' * 16}: unchanged, {len(many)} lines",
         f"{'bb' * 16}: unchanged, 7 lines (4 removed)",
         f"{'cc' * 16}: unchanged, 4 lines",
-        "Begins with seq 5: the lines before it are not kept, or were never sent.",
+        "The beginning is missing, it begins with seq 5: the lines before it were removed, by retention or in the "
+        "database, or were never sent.",
         f"{'dd' * 16}: unchanged, 6 lines (6 reduced)",
         f"{'ee' * 16}: unchanged, 2 lines (2 removed)",
     ]

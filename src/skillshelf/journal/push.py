@@ -283,23 +283,39 @@ def _stream_file(path: str) -> str:
 
 
 class KnownStream(NamedTuple):
-    """The stream of a journal, and what a server has of it.
+    """The stream of a journal, what a server has of it, and the `seq` of the journal's first line.
 
-    `named_by` is the file that names the stream, if the first line of the journal is not that of the stream.
+    `file` names the stream. It `is_replaced` if the first line of the journal is not that of the stream.
     """
 
     id: str
     state: StreamState
-    named_by: str | None = None
+    file: str
+    first_seq: int
+    is_replaced: bool = False
 
     @property
     def replaced(self) -> str:
         """What to tell about a file that does not have the last line of the stream, and how to go on."""
         return (
             f"another journal is in the place of the one that was sent: the server has that one up to seq "
-            f"{self.state.acknowledged}, with the sum {self.state.head}, and this file does not; to send this one as a "
-            f"new journal, remove {visible(self.named_by or '')}"
+            f"{self.state.acknowledged}, with the sum {self.state.head}, and this file does not; {self._go_on}"
         )
+
+    @property
+    def gap(self) -> str | None:
+        """What to tell about a journal that begins after the next line that the server wants; None if it does not."""
+        acknowledged = self.state.acknowledged
+        if acknowledged is None or self.first_seq <= acknowledged + 1:
+            return None
+        return (
+            f"the server has lines up to seq {acknowledged}, and this journal begins with {self.first_seq}: those "
+            f"between were removed before they were sent; {self._go_on}"
+        )
+
+    @property
+    def _go_on(self) -> str:
+        return f"to send this one as a new journal, remove {visible(self.file)}"
 
 
 def known_stream(path: str, first: SentLine, server: JournalServer, *, keep: bool = True) -> KnownStream:
@@ -313,9 +329,9 @@ def known_stream(path: str, first: SentLine, server: JournalServer, *, keep: boo
     if kept is not None and first.seq == 0 and kept != first.sum[:_STREAM_DIGITS]:
         state = server.state(kept)
         if state.acknowledged is not None and state.head is not None:
-            return KnownStream(kept, state, beside)
+            return KnownStream(kept, state, beside, first.seq, is_replaced=True)
     stream = stream_of(path, first, keep=keep)
-    return KnownStream(stream, server.state(stream))
+    return KnownStream(stream, server.state(stream), beside, first.seq)
 
 
 def _kept_stream(path: str) -> str | None:
@@ -426,16 +442,12 @@ class _Push:
         acknowledged = self._acknowledged
         if acknowledged is None or first.seq == acknowledged + 1:
             return None
-        if first.seq > acknowledged:
-            problem = (
-                f"the server has lines up to seq {acknowledged}, and this journal begins with {first.seq}: those "
-                "between were removed before they were sent"
-            )
-            return _Misfit(problem, line=first)
+        if gap := self._known_stream._replace(first_seq=first.seq).gap:
+            return _Misfit(gap, line=first)
         skipped = acknowledged - first.seq
         number, data = deque(enumerate(islice(lines, skipped + 1), 1), maxlen=1)[0]
         line = sent_line(data) if data is not None else "too long"
-        replaced = self._known_stream.replaced if self._known_stream.named_by else None
+        replaced = self._known_stream.replaced if self._known_stream.is_replaced else None
         if number <= skipped:
             problem = f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
             # Any other last line would be taken for the next one.
