@@ -240,17 +240,17 @@ def test_a_fork_is_found_by_the_head_where_retention_removed_the_lines(team: Run
     assert alarms(team) == ["fork"]
 
 
-@pytest.mark.parametrize("removed", [2, 5])
+@pytest.mark.parametrize(("removed", "later"), [(2, 3), (5, 3), (2, 1)])
 def test_a_line_that_is_missing_in_a_sent_journal_is_an_alarm_and_nothing_is_stored(
-    team: RunningTeam, tmp_path: Path, removed: int
+    team: RunningTeam, tmp_path: Path, removed: int, later: int
 ) -> None:
     path = tmp_path / "run.jsonl"
     lines = write_journal(path, 6)
     stream = push(team, path).stream
-    more = write_journal(path, 3, session="later")
+    more = write_journal(path, 4, session="later")[: 5 + later]
     path.write_bytes(b"".join(line + b"\n" for place, line in enumerate(more) if place != removed))
 
-    assert "it was changed" in (push(team, path).problem or "")
+    assert "lines that the server has are missing before line" in (push(team, path).problem or "")
     assert stored(team, stream) == lines
     assert alarms(team) == ["edited"]
 
@@ -271,8 +271,23 @@ def test_lines_that_another_program_appends_and_sends_meanwhile_are_no_cut_end(
     client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
     done = push_journal(str(path), Meanwhile(team.url, client, team.token("ada", JOURNAL_WRITE), tries=1))
 
-    assert (done.acknowledged, done.problem) == (6, None)
+    assert (done.acknowledged, done.stored, done.problem) == (6, 0, None)
     assert alarms(team) == []
+
+
+def test_lines_that_another_program_sends_first_are_not_counted(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 3)
+
+    class Second(JournalServer):
+        def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, int, str | None]:
+            assert push(team, path).stored == 3
+            return super().send(stream, machine, body)
+
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    done = push_journal(str(path), Second(team.url, client, team.token("ada", JOURNAL_WRITE), tries=1))
+
+    assert (done.acknowledged, done.stored, done.problem) == (2, 0, None)
 
 
 def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: RunningTeam, tmp_path: Path) -> None:

@@ -128,17 +128,20 @@ class JournalServer:
             found.get("forgotten") is True,
         )
 
-    def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, str | None]:
-        """Send a compressed batch; return the last line that the server has now, and its complaint if it has one."""
+    def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, int, str | None]:
+        """Send a compressed batch; return the last line that the server has now, how many were new, and its complaint.
+
+        A batch whose answer was lost is sent again, and is then not new.
+        """
         answer = self._asked(self._post(stream, body, machine=machine))
         if answer.status not in (200, 409, 422):
             require_found(answer)
         found = _object_in(answer)
-        error = found.get("error")
+        acknowledged, stored, error = _place(found.get("acknowledged")), _place(found.get("stored")), found.get("error")
         if answer.status == 200 and error is None:
-            return _place(found.get("acknowledged")), None
+            return acknowledged, stored or 0, None
         message = visible(cut(str(error.get("message")), 500)) if isinstance(error, Mapping) else "no reason given"
-        return _place(found.get("acknowledged")), f"the server refuses these lines: {message}"
+        return acknowledged, stored or 0, f"the server refuses these lines: {message}"
 
     def report(self, stream: str, machine: str, lines: list[bytes], problem: Reported | None) -> bool:
         """Tell the server, once, of a journal that does not fit; return whether it was told.
@@ -402,13 +405,13 @@ class _Push:
         self._head = state.head
         self._content: Content = "digest" if "digest" in (content, state.content) else "full"
         self._acknowledged = state.acknowledged
-        self._began = state.acknowledged
+        self._stored = 0
 
     def run(self, first: SentLine, lines: Iterator[bytes | None]) -> JournalPush:
         """Send all lines that the server does not have."""
         before = self._known(first, lines)
         if isinstance(before, _Misfit):
-            return self._done(first, self._reported(before))
+            return self._done(self._reported(before))
         batch: list[bytes] = []
         size, problem = 0, None
         for line in _checked(lines, before, before.seq - first.seq + 1 if before else 0):
@@ -418,14 +421,14 @@ class _Push:
             sent = self._form_of(line)
             if batch and (len(batch) >= self._batch_lines or size + len(sent) >= JOURNAL_BATCH_BYTES // 4):
                 if refused := self._send(batch):
-                    return self._done(first, refused)
+                    return self._done(refused)
                 batch, size = [], 0
             batch.append(sent)
             size += len(sent) + 1
         refused = self._send(batch) if batch else None
         if problem and not refused:
             problem = self._reported(_Misfit(problem, "edited"))
-        return self._done(first, refused or problem)
+        return self._done(refused or problem)
 
     def _form_of(self, line: SentLine) -> bytes:
         return line.data if self._content == "full" else reduced_line(line.data, line.record)
@@ -448,11 +451,11 @@ class _Push:
         number, data = deque(enumerate(islice(lines, skipped + 1), 1), maxlen=1)[0]
         line = sent_line(data) if data is not None else "too long"
         replaced = self._known_stream.replaced if self._known_stream.is_replaced else None
+        if isinstance(line, SentLine) and line.seq - first.seq >= number:
+            return _Misfit(replaced or f"lines that the server has are missing before line {number}", "edited")
         if number <= skipped:
             problem = f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
-            # Any other last line would be taken for the next one.
-            last = line if isinstance(line, SentLine) and line.seq < acknowledged else None
-            return _Misfit(replaced or problem, "cut", last)
+            return _Misfit(replaced or problem, "cut", line if isinstance(line, SentLine) else None)
         problem = f"line {number} is not the line with seq {acknowledged} that the server has: it was changed"
         if isinstance(line, str) or line.seq != acknowledged:
             return _Misfit(replaced or problem, "edited")
@@ -464,7 +467,8 @@ class _Push:
         if len(body) > REQUEST_BYTES and len(batch) > 1:
             middle = len(batch) // 2
             return self._send(batch[:middle]) or self._send(batch[middle:])
-        acknowledged, refused = self._server.send(self.stream, self._machine, body)
+        acknowledged, stored, refused = self._server.send(self.stream, self._machine, body)
+        self._stored += min(stored, len(batch))
         last = sent_line(batch[-1])
         sent = last.seq if isinstance(last, SentLine) else -1
         known = -1 if self._acknowledged is None else self._acknowledged
@@ -475,10 +479,8 @@ class _Push:
             return f"the server does not acknowledge the lines that it was sent, the last of which has seq {sent}"
         return refused
 
-    def _done(self, first: SentLine, problem: str | None) -> JournalPush:
-        begin = first.seq - 1 if self._began is None else self._began
-        stored = 0 if self._acknowledged is None else self._acknowledged - begin
-        return JournalPush(self.stream, self._acknowledged, stored, problem, self._content)
+    def _done(self, problem: str | None) -> JournalPush:
+        return JournalPush(self.stream, self._acknowledged, self._stored, problem, self._content)
 
 
 def _checked(lines: Iterator[bytes | None], before: SentLine | None, number: int) -> Iterator[SentLine | str]:
