@@ -56,11 +56,11 @@ class Client:
         """Send a journal, and append what was acknowledged to a file."""
 
         class Noted(JournalServer):
-            def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, str | None]:
-                acknowledged, refused = super().send(stream, machine, body)
+            def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, int, str | None]:
+                acknowledged, stored, refused = super().send(stream, machine, body)
                 with open(acks, "a") as file:
                     file.write(f"{acknowledged} {refused or ''}\n")
-                return acknowledged, refused
+                return acknowledged, stored, refused
 
         environment = make_environment(None, None, None)
         client = HttpClient(url, environment, allow_http=True, netrc=False, seconds=10)

@@ -190,7 +190,9 @@ def test_a_cut_end_is_visible_to_push_and_to_verify(
     assert [(one["kind"], one["detail"]) for one in found] == [
         ("cut", "the journal on the machine ends with seq 3, and lines up to seq 5 were sent")
     ]
-    # The same is not reported twice.
+    metrics = team.get("/metrics", team.token("root", ADMIN)).body.decode()
+    assert 'skillshelf_journal_refused_total{kind="cut"} 1' in metrics
+    # The same is not kept twice.
     assert push(team, path).problem
     assert alarms(team) == ["cut"]
 

@@ -64,8 +64,8 @@ def push_lines(request: TeamRequest) -> TeamAnswer:
     )
     metrics = request.services.metrics
     metrics.add("skillshelf_journal_lines_total", receipt.stored)
-    if receipt.problem is not None:
-        metrics.add("skillshelf_journal_refused_total", kind=receipt.problem)
+    if kind := receipt.problem or reported:
+        metrics.add("skillshelf_journal_refused_total", kind=kind)
     return json_answer(receipt.to_dict(), receipt.status)
 
 
