@@ -207,7 +207,7 @@ def verified(database: Database, stream: str) -> str:
     after, prev, lines, buried = -1, None, 0, 0
     while True:
         with database.transaction("default", readonly=True) as transaction:
-            found = journal_lines(transaction, stream, after=after)
+            found = journal_lines(transaction, stream, after=after).lines
         if not found:
             return f"{lines} lines and {buried} removed ones, each continues the one before"
         for one in found:

@@ -25,6 +25,7 @@ from skillshelf.install.generation import GENERATION_VERSION
 from skillshelf.install.staged_change import PENDING_VERSION
 from skillshelf.search.index import FORMAT
 from skillshelf.search.vector_cache import VECTOR_FORMAT
+from skillshelf.servers.team.migrations import VERSION
 
 VERSIONS = {row.name: row.version for row in KEPT_FILES}
 
@@ -41,6 +42,7 @@ def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["store"] == STORE_VERSION
     assert VERSIONS["generations"] == GENERATION_VERSION
     assert VERSIONS["pending change"] == PENDING_VERSION
+    assert VERSIONS["team database"] == VERSION
     assert VERSIONS["lock of installed skills"] == VERSIONS["wishes and lock of a project"] == LOCK_VERSION
 
 

@@ -56,11 +56,11 @@ class Client:
         """Send a journal, and append what was acknowledged to a file."""
 
         class Noted(JournalServer):
-            def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, str | None]:
-                acknowledged, refused = super().send(stream, machine, body)
+            def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, int, str | None]:
+                acknowledged, stored, refused = super().send(stream, machine, body)
                 with open(acks, "a") as file:
                     file.write(f"{acknowledged} {refused or ''}\n")
-                return acknowledged, refused
+                return acknowledged, stored, refused
 
         environment = make_environment(None, None, None)
         client = HttpClient(url, environment, allow_http=True, netrc=False, seconds=10)
@@ -236,7 +236,7 @@ class Trial:
             found += [f"alarm: {alarm['kind']} {alarm['detail']}" for alarm in alarms(transaction)]
             for machine, own in enumerate(self.lines):
                 stored: list[bytes] = []
-                while page := journal_lines(transaction, names[f"user{machine}"], after=len(stored) - 1):
+                while page := journal_lines(transaction, names[f"user{machine}"], after=len(stored) - 1).lines:
                     stored += [line["line"].encode() for line in page]
                 noted = [int(line.split()[0]) for line in self._acks(machine) if line[0] != "N"]
                 if stored != own:

@@ -21,13 +21,13 @@ from support.trees import Machine, write_skill
 
 from skillshelf.cli.main import main
 from skillshelf.core.environment import make_environment
-from skillshelf.core.http_client import HttpClient
-from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_ROWS
+from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest
+from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_PAGE_BYTES, JOURNAL_ROWS
 from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import Journal
 from skillshelf.journal.format import digest_of, parse_line
 from skillshelf.journal.parts import Rotation
-from skillshelf.journal.push import JournalPush, JournalServer, push_journal
+from skillshelf.journal.push import JournalPush, JournalServer, StreamState, push_journal
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.journal.stored_chain import verify_stored
 from skillshelf.servers.team.database import Database, open_database
@@ -112,7 +112,9 @@ def test_a_rotated_journal_is_one_stream_also_when_its_first_parts_are_gone(team
     assert alarms(team) == []
 
 
-def test_lines_that_rotation_removed_unsent_are_reported(team: RunningTeam, tmp_path: Path) -> None:
+def test_lines_that_rotation_removed_unsent_are_reported(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.jsonl"
     journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096, keep=1))
     journal.append("tool_stdout", {"chunk": "first"})
@@ -124,7 +126,36 @@ def test_lines_that_rotation_removed_unsent_are_reported(team: RunningTeam, tmp_
 
     assert done.acknowledged == 0
     assert "removed before they were sent" in (done.problem or "")
+    assert f"to send this one as a new journal, remove {path}.stream" in (done.problem or "")
+    assert alarms(team) == ["gap"]
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    words = ["log", "verify", str(path), "--server", team.url, "--allow-http", "--home", str(tmp_path), "--json"]
+    assert main(words) == 1
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert [(one["kind"], one["seq"]) for one in problems] == [("removed", 1)]
+    assert "removed before they were sent" in problems[0]["detail"]
     (tmp_path / "run.jsonl.stream").unlink()
+    assert push(team, path).problem is None
+    assert main(words) == 0
+
+
+def test_a_journal_whose_sent_lines_rotation_removed_is_unchanged(
+    team: RunningTeam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096, keep=1))
+    first, second = tmp_path / "run.jsonl.part-000001", tmp_path / "run.jsonl.part-000002"
+    journal.append("tool_stdout", {"chunk": "first"})
+    while not first.exists():
+        push(team, path)
+        journal.append("tool_stdout", {"chunk": "x" * 300})
+    while not second.exists():
+        journal.append("tool_stdout", {"chunk": "x" * 300})
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    words = ["log", "verify", str(path), "--server", team.url, "--allow-http", "--home", str(tmp_path)]
+
+    assert not first.exists()
+    assert main(words) == 0
     assert push(team, path).problem is None
 
 
@@ -155,6 +186,15 @@ def test_a_cut_end_is_visible_to_push_and_to_verify(
     assert "the end was cut off" in capsys.readouterr().out
     assert main(["log", "verify", str(path), "--server", team.url, *server]) == 1
     assert "cut" in capsys.readouterr().out
+    found = team.get("/api/v1/journal/alarms", team.token("auditor", JOURNAL_READ)).json["alarms"]
+    assert [(one["kind"], one["detail"]) for one in found] == [
+        ("cut", "the journal on the machine ends with seq 3, and lines up to seq 5 were sent")
+    ]
+    metrics = team.get("/metrics", team.token("root", ADMIN)).body.decode()
+    assert 'skillshelf_journal_refused_total{kind="cut"} 1' in metrics
+    # The same is not kept twice.
+    assert push(team, path).problem
+    assert alarms(team) == ["cut"]
 
 
 def test_a_file_that_went_on_after_a_cut_is_a_fork(team: RunningTeam, tmp_path: Path) -> None:
@@ -166,6 +206,7 @@ def test_a_file_that_went_on_after_a_cut_is_a_fork(team: RunningTeam, tmp_path: 
 
     assert "it was changed" in (push(team, path).problem or "")
     assert stored(team, stream) == lines
+    assert alarms(team) == ["fork"]
 
 
 def test_two_copies_of_a_journal_that_both_go_on_are_a_fork_with_an_alarm(team: RunningTeam, tmp_path: Path) -> None:
@@ -176,13 +217,79 @@ def test_two_copies_of_a_journal_that_both_go_on_are_a_fork_with_an_alarm(team: 
     stream = push(team, one).stream
     token = team.token("ada", JOURNAL_WRITE)
 
-    assert "it was changed" in (push(team, two).problem or "")
+    assert "it was changed" in (push(team, two, content="digest").problem or "")
+    found = team.get("/api/v1/journal/alarms", team.token("auditor", JOURNAL_READ)).json["alarms"]
+    assert [(one["kind"], one["detail"]) for one in found] == [("fork", "seq 4 is stored with another text")]
     # A client that does not look first is refused by the server.
     body = b"".join(line + b"\n" for line in other)
     answer = team.ask("POST", f"/api/v1/journal?stream={stream}", token, body=body)
     assert (answer.status, answer.json["error"]["code"], answer.json["error"]["seq"]) == (409, "fork", 3)
     assert stored(team, stream) == lines
+    assert alarms(team) == ["fork", "fork"]
+
+
+def test_a_fork_is_found_by_the_head_where_retention_removed_the_lines(team: RunningTeam, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    write_journal(one, 3)
+    shutil.copy(one, two)
+    write_journal(one, 2, session="here")
+    write_journal(two, 4, session="there")
+    push(team, one)
+    with team.database.transaction("default") as transaction:
+        transaction.execute("delete from event where tenant = 'default'")
+
+    assert "it was changed" in (push(team, two).problem or "")
     assert alarms(team) == ["fork"]
+
+
+@pytest.mark.parametrize(("removed", "later"), [(2, 3), (5, 3), (2, 1)])
+def test_a_line_that_is_missing_in_a_sent_journal_is_an_alarm_and_nothing_is_stored(
+    team: RunningTeam, tmp_path: Path, removed: int, later: int
+) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = write_journal(path, 6)
+    stream = push(team, path).stream
+    more = write_journal(path, 4, session="later")[: 5 + later]
+    path.write_bytes(b"".join(line + b"\n" for place, line in enumerate(more) if place != removed))
+
+    assert "lines that the server has are missing before line" in (push(team, path).problem or "")
+    assert stored(team, stream) == lines
+    assert alarms(team) == ["edited"]
+
+
+def test_lines_that_another_program_appends_and_sends_meanwhile_are_no_cut_end(
+    team: RunningTeam, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 3)
+    push(team, path)
+
+    class Meanwhile(JournalServer):
+        def state(self, stream: str) -> StreamState:
+            write_journal(path, 4, session="other")
+            push(team, path)
+            return super().state(stream)
+
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    done = push_journal(str(path), Meanwhile(team.url, client, team.token("ada", JOURNAL_WRITE), tries=1))
+
+    assert (done.acknowledged, done.stored, done.problem) == (6, 0, None)
+    assert alarms(team) == []
+
+
+def test_lines_that_another_program_sends_first_are_not_counted(team: RunningTeam, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 3)
+
+    class Second(JournalServer):
+        def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, int, str | None]:
+            assert push(team, path).stored == 3
+            return super().send(stream, machine, body)
+
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    done = push_journal(str(path), Second(team.url, client, team.token("ada", JOURNAL_WRITE), tries=1))
+
+    assert (done.acknowledged, done.stored, done.problem) == (2, 0, None)
 
 
 def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: RunningTeam, tmp_path: Path) -> None:
@@ -195,6 +302,7 @@ def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: Running
     assert done.acknowledged == 2
     assert (done.problem or "").startswith("line 4: its sum does not match")
     assert stored(team, done.stream) == lines[:3]
+    assert alarms(team) == ["edited"]
 
 
 def test_a_journal_in_the_place_of_another_is_reported_and_sent_only_when_its_owner_says_so(
@@ -218,6 +326,7 @@ def test_a_journal_in_the_place_of_another_is_reported_and_sent_only_when_its_ow
     assert f"remove {path}.stream" in capsys.readouterr().err
     assert (tmp_path / "run.jsonl.stream").read_bytes() == kept
     assert stored(team, stream) == lines
+    assert alarms(team) == ["fork"]
 
     (tmp_path / "run.jsonl.stream").unlink()
     done = push(team, path)
@@ -287,6 +396,63 @@ def test_the_stream_of_another_looks_like_none_and_cannot_be_pushed_to(team: Run
     assert alarms(team) == ["owner"]
 
 
+def test_a_machine_whose_person_was_forgotten_is_told_so_and_sends_nothing(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 3)
+    push(team, path)
+    forget(team.database, "default", "ada")
+    write_journal(path, 2, session="later")
+    sent: list[HttpRequest] = []
+
+    class Watched(HttpClient):
+        def send(self, request: HttpRequest) -> HttpAnswer:
+            sent.append(request)
+            return super().send(request)
+
+    client = Watched(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    done = push_journal(str(path), JournalServer(team.url, client, team.token("ada", JOURNAL_WRITE), tries=1))
+
+    assert (done.acknowledged, done.stored) == (None, 0)
+    assert "was forgotten on the server" in (done.problem or "")
+    assert [request.method for request in sent] == ["GET"]
+    assert alarms(team) == []
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+    assert main(["log", "verify", str(path), "--server", team.url, "--allow-http", "--home", str(tmp_path)]) == 2
+    assert "was forgotten on the server" in capsys.readouterr().err
+
+
+def test_every_alarm_is_found_by_pages_stream_and_kind_and_one_stream_hides_no_other(team: RunningTeam) -> None:
+    with team.database.transaction("default") as transaction:
+        transaction.execute_many(
+            "insert into alarm (tenant, id, at, stream, kind, detail) values ('default', ?, ?, ?, ?, 'x')",
+            [
+                *((f"a:fork:{number}", 1_000 + number // 3, "aa" * 16, "fork") for number in range(JOURNAL_ROWS + 7)),
+                ("b:cut:1", 5, "bb" * 16, "cut"),
+            ],
+        )
+    token = team.token("auditor", JOURNAL_READ, "skills:read")
+
+    def found(query: str = "") -> list[str]:
+        ids: list[str] = []
+        after: str | None = ""
+        while after is not None:
+            page = team.get(f"/api/v1/journal/alarms?{query}{f'&after={after}' if after else ''}", token).json
+            ids += [one["id"] for one in page["alarms"]]
+            after = page["next"]
+        return ids
+
+    assert len(found()) == len(set(found())) == JOURNAL_ROWS + 8
+    assert found("limit=400") == found()
+    assert found()[-1] == "b:cut:1"
+    assert found("kind=cut") == found(f"stream={'bb' * 16}") == ["b:cut:1"]
+    assert team.get("/api/v1/journal/alarms?after=x", token).status == 400
+    page = team.get("/problems", token).body.decode()
+    assert f"fork: {JOURNAL_ROWS + 7} or more alarms" in page
+    assert "cut: x" in page
+
+
 def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     write_journal(path, 8)
@@ -313,8 +479,10 @@ def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, t
         ("?stream=" + "ab" * 16, {"content-encoding": "gzip"}, gzip.compress(b"{}\n" * 1_000_000, 1), 413),
         ("?stream=" + "ab" * 16, {}, b"{}\n", 422),
         ("?stream=" + "ab" * 16 + "&machine=%00%ff", {}, b"", 200),
+        ("?stream=" + "ab" * 16 + "&problem=cut", {}, b"", 200),
+        ("?stream=" + "ab" * 16 + "&problem=x", {}, b"", 400),
     ],
-    ids=["id", "none", "br", "gzip", "bomb", "tiny", "broken", "empty"],
+    ids=["id", "none", "br", "gzip", "bomb", "tiny", "broken", "empty", "unknown", "problem"],
 )
 def test_a_hostile_request_is_one_answer(
     team: RunningTeam, query: str, headers: dict[str, str], body: bytes, status: int
@@ -361,7 +529,7 @@ EMPTY = b'{"acknowledged": null, "head": null, "content": "full"}'
         (answer(EMPTY), endless(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536), 4, "sends more than"),
         (answer(b'{"acknowledged": 1e99, "head": "x"}'), answer(b'{"acknowledged": 4}'), 0, ""),
         (answer(b'{"acknowledged": ' + b"9" * 4000 + b"}"), answer(b'{"acknowledged": 4}'), 0, ""),
-        (answer(b'{"acknowledged": 4611686018427387904, "head": "\\u001b[2J"}'), b"", 1, "the end was cut off"),
+        (answer(b'{"acknowledged": 4611686018427387904, "head": "\\u001b[2J"}'), b"", 1, "could not be told"),
         (answer(b'{"acknowledged": 2, "head": "' + b"a" * 64 + b'"}'), b"", 1, "it was changed"),
         (redirect("http://localhost:9/"), b"", 4, "address"),
         (answer(b"", 401), b"", 4, "refuses access"),
@@ -569,7 +737,8 @@ def test_a_chain_with_removed_and_reduced_lines_and_without_its_beginning_verifi
         f"{'aa' * 16}: unchanged, {len(many)} lines",
         f"{'bb' * 16}: unchanged, 7 lines (4 removed)",
         f"{'cc' * 16}: unchanged, 4 lines",
-        "Begins with seq 5: the lines before it are not kept, or were never sent.",
+        "The beginning is missing, it begins with seq 5: the lines before it were removed, by retention or in the "
+        "database, or were never sent.",
         f"{'dd' * 16}: unchanged, 6 lines (6 reduced)",
         f"{'ee' * 16}: unchanged, 2 lines (2 removed)",
     ]
@@ -615,11 +784,18 @@ def test_what_was_changed_in_the_database_is_found(
     assert said in out
 
 
-def test_lines_that_are_too_long_for_one_page_are_read_in_smaller_ones(team: RunningTeam) -> None:
-    lines = chain([{"session": "s", "type": "tool_stdout", "chunk": "x" * 900_000}] * 40)
+def test_long_lines_are_read_in_pages_of_a_bounded_size(team: RunningTeam) -> None:
+    lines = chain([{"session": "s", "type": "tool_stdout", "chunk": "x" * 900_000}] * 20)
     for line in lines:
         take(team.database, ADA, "aa" * 16, [line])
+    auditor = team.token("auditor", JOURNAL_READ, "skills:read")
 
+    page = team.get(f"/api/v1/journal?stream={'aa' * 16}", auditor)
+    story = team.get(f"/journal/{'aa' * 16}.s", auditor).body.decode()
+
+    assert JOURNAL_PAGE_BYTES < len(page.body) < JOURNAL_PAGE_BYTES + 2 * JOURNAL_LINE_BYTES
+    assert page.json["next"] == len(page.json["lines"]) - 1 == 4
+    assert "15 more events not shown here" in story
     assert verified(team, "aa" * 16) == [True]
 
 

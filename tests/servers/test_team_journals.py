@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import threading
 import zlib
@@ -22,7 +23,14 @@ from skillshelf.journal.format import canonical, digest_of, seal
 from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
 from skillshelf.servers.team.journal_intake import SERVER, head_of, lines_in, set_content, take
-from skillshelf.servers.team.journal_records import alarms, journal_lines, journal_sessions, streams, usage
+from skillshelf.servers.team.journal_records import (
+    alarms,
+    journal_lines,
+    journal_sessions,
+    sessions_by_person,
+    streams,
+    usage,
+)
 from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
 from skillshelf.servers.team.journal_rows import day_of
 from skillshelf.servers.team.values import Caller, TeamError
@@ -51,7 +59,9 @@ def stored(place: Place, stream: str = ID) -> list[Any]:
     database, caller = place
     found: list[Any] = []
     with database.transaction(caller.tenant, readonly=True) as transaction:
-        while lines := journal_lines(transaction, stream, after=found[-1]["seq"] if found else -1):
+        after: int | None = -1
+        while after is not None:
+            lines, after = journal_lines(transaction, stream, after=after)
             found += lines
     return [line["line"].encode() if line["line"] is not None else None for line in found]
 
@@ -84,6 +94,29 @@ def test_lines_are_stored_as_they_were_sent_and_the_last_is_acknowledged(place: 
     assert (first.acknowledged, first.stored, first.status) == (3, 4, 200)
     assert (second.acknowledged, second.stored, second.head) == (6, 3, json.loads(lines[-1])["sum"])
     assert stored(place) == lines
+
+
+def test_a_page_of_lines_ends_at_its_size_with_one_line_at_least(place: Place) -> None:
+    database, caller = place
+    lines = chain([*events(4, session="z", subject="zoe"), *events(8, session="b", subject="ben")])
+    push(place, lines, origin=SERVER)
+    forget(database, caller.tenant, "zoe")
+    size = len(lines[4]) + len(lines[5])
+
+    def pages(**options: Any) -> list[list[int]]:
+        found: list[list[int]] = []
+        after: int | None = -1
+        with database.transaction(caller.tenant, readonly=True) as transaction:
+            while after is not None:
+                rows, after = journal_lines(transaction, ID, after=after, **options)
+                found.append([row["seq"] for row in rows])
+        return found
+
+    assert pages(size=size)[0] == [0, 1, 2, 3, 4, 5]
+    assert list(itertools.chain(*pages(size=size))) == list(range(12))
+    assert pages(size=1) == [[0, 1, 2, 3, 4], *([seq] for seq in range(5, 12))]
+    assert pages(session="b", size=1, limit=3) == [[seq] for seq in range(4, 12)]
+    assert pages(limit=5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
 
 
 def test_a_batch_that_is_sent_again_changes_nothing(place: Place) -> None:
@@ -289,6 +322,18 @@ def test_the_stream_of_another_person_is_refused_without_a_word_about_it(place: 
     assert alarms_of(place) == ["owner"]
 
 
+def test_whole_lines_for_the_stream_of_another_tell_nothing_where_digests_are_demanded(place: Place) -> None:
+    database, caller = place
+    push(place, chain(events(3)))
+    set_content(database, caller.tenant, "digest")
+
+    answer = take(database, BEN._replace(tenant=caller.tenant), ID, chain(events(1)))
+
+    assert (answer.problem, answer.acknowledged, answer.head, answer.wanted) == ("owner", None, None, None)
+    assert alarms_of(place) == ["owner"]
+    assert push(place, chain(events(4))).problem == "content"
+
+
 def test_the_same_id_in_another_tenant_is_another_stream(place: Place) -> None:
     database, caller = place
     other = caller._replace(tenant=f"{caller.tenant}-other")
@@ -308,6 +353,9 @@ def test_alarms_of_one_stream_are_bounded(place: Place) -> None:
     raise_forks(place, number)
 
     assert alarms_of(place) == ["fork"] * JOURNAL_ALARMS
+    with place[0].transaction(place[1].tenant, readonly=True) as transaction:
+        details = [alarm["detail"] for alarm in alarms(transaction)]
+    assert sum("later ones of this kind are not recorded" in detail for detail in details) == 1
 
 
 def raise_forks(place: Place, number: int) -> None:
@@ -514,7 +562,7 @@ def test_a_line_that_was_stored_before_it_was_checked_still_stands_for_the_whole
     assert push(place, sent).acknowledged == 2
     assert forget(database, caller.tenant, "ada").lines == 3
     with database.transaction(caller.tenant) as transaction:
-        assert [row["digest"] for row in journal_lines(transaction, ID)] == [digest_of(line) for line in lines]
+        assert [row["digest"] for row in journal_lines(transaction, ID).lines] == [digest_of(line) for line in lines]
 
 
 @pytest.mark.parametrize("prev", ["zz\0", "", "A" * 64, "1" * 63])
@@ -624,7 +672,7 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert stored(place) == [None] * 4 + lines[4:]
     assert stored(place, "cd" * 16) == [None] * 5
     with database.transaction(caller.tenant) as transaction:
-        kept = journal_lines(transaction, ID)
+        kept = journal_lines(transaction, ID).lines
         assert journal_sessions(transaction, subject="ada") == []
         assert len(journal_sessions(transaction)) == 1
         assert head_of(transaction, ID) is not None
@@ -632,8 +680,50 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert json.loads(lines[4])["prev"] == kept[3]["digest"]
     assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
     assert sum(row["loads"] for row in used(place)) == loads
-    assert push(place, own, stream="cd" * 16).problem == "owner"
+    # Their machine still knows the stream, which is no attack.
+    assert push(place, own, stream="cd" * 16).problem == "forgotten"
+    assert alarms_of(place) == []
     assert forget(database, caller.tenant, "ada") == (0, 0, 0)
+
+
+def test_a_session_that_names_a_forgotten_person_in_the_journal_of_another_goes_too(place: Place) -> None:
+    database, caller = place
+    lines = chain([*events(3, session="a"), *events(4, session="z", subject="zoe"), *events(2, session="b")])
+    push(place, lines)
+
+    found = forget(database, caller.tenant, "zoe")
+
+    assert (found.streams, found.lines) == (0, 4)
+    assert stored(place) == [*lines[:3], *[None] * 4, *lines[7:]]
+    with database.transaction(caller.tenant) as transaction:
+        assert sorted(row["session"] for row in journal_sessions(transaction)) == ["a", "b"]
+    assert forget(database, caller.tenant, "zoe") == (0, 0, 0)
+    assert push(place, lines).acknowledged == 8
+
+
+def test_what_an_open_session_of_a_forgotten_person_does_later_is_never_stored(place: Place) -> None:
+    database, caller = place
+    later = [{"session": "z", "type": "skill_loaded", "name": "late"}, {"session": "z", "type": "session_ended"}]
+    lines = chain([*events(4, session="z", subject="zoe"), *later, *events(3, session="b", subject="ben"), *later])
+    push(place, lines[:4], origin=SERVER)
+    forget(database, caller.tenant, "zoe")
+
+    # First with nothing else in the batch, then beside a session of somebody else.
+    push(place, lines[4:6], origin=SERVER, now=NOW + 5 * DAY_MS)
+    apply_retention(database, 2, tenant=caller.tenant, now=NOW + 5 * DAY_MS)
+    receipt = push(place, lines[6:], origin=SERVER, now=NOW + 5 * DAY_MS)
+
+    assert (receipt.acknowledged, receipt.stored, receipt.problem) == (10, 5, None)
+    assert stored(place) == [*[None] * 2, *lines[6:9], *[None] * 2]
+    with database.transaction(caller.tenant) as transaction:
+        assert [(row["session"], row["subject"]) for row in journal_sessions(transaction)] == [("b", "ben")]
+        assert sessions_by_person(transaction) == {"ben": (1, 3)}
+        kept = journal_lines(transaction, ID).lines
+    assert json.loads(lines[6])["prev"] == kept[1]["digest"]
+    people = {(row["subject"], row["skill"]): row["loads"] for row in used(place, by="person")}
+    assert people[("", "late")] == 2
+    assert {subject for subject, _ in people} == {"", "ben"}
+    assert forget(database, caller.tenant, "zoe") == (0, 0, 0)
 
 
 @pytest.mark.parametrize("subject", ["", " ", "\t", "a\0b", "x" * 5000])

@@ -75,7 +75,7 @@ def left(database: Database, tenant: str) -> dict[str, int]:
     with database.transaction(tenant, readonly=True) as transaction:
         return {
             table: transaction.rows(f"select count(*) from {table}")[0][0]
-            for table in ("event", "journal_session", "tombstone", "usage_day")
+            for table in ("event", "journal_session", "tombstone", "usage_day", "usage_machine")
         }
 
 
@@ -86,8 +86,9 @@ def test_retention_removes_old_lines_sessions_and_tombstones_of_every_tenant(fil
 
     assert removed == (Removed(lines=12) if filled.engine == "sqlite" else Removed(days=1))
     for tenant in TENANTS:
-        assert before[tenant] == {"event": 8, "journal_session": 2, "tombstone": 2, "usage_day": 6}
-        assert left(filled, tenant) == {"event": 4, "journal_session": 1, "tombstone": 0, "usage_day": 6}
+        kept = {"usage_day": 6}
+        assert before[tenant] == {"event": 8, "journal_session": 3, "tombstone": 2, "usage_machine": 7, **kept}
+        assert left(filled, tenant) == {"event": 4, "journal_session": 1, "tombstone": 0, "usage_machine": 3, **kept}
     assert apply_retention(filled, 2, now=NOW + 5 * DAY_MS) == Removed()
 
 

@@ -127,7 +127,9 @@ def act_as(database: Database, tenant: str) -> None:
     set_content(database, tenant, "full")
     for _ in range(2):
         take(database, caller, "ef" * 16, served, origin=SERVER)
+    take(database, caller, "cc" * 16, chain(events(2, session="named", subject="zoe")))
     assert forget(database, tenant, "ada").lines == 0
+    assert forget(database, tenant, "zoe").lines == 2
     assert forget(database, tenant, "mallory").lines == 3
     remove_days(database, tenant, 1, now=2 * 10**12)
 

@@ -214,17 +214,23 @@ def verify(path: str, values: Values) -> int:
     """Check that the journal is as it was written."""
     known = _stream_on_server(path, values) if not values["head"] else None
     head = known.state.head if known is not None else values["head"]
+    if known is not None and known.first_seq > (known.state.acknowledged or 0):
+        # Rotation has removed the line that the server has last.
+        head = None
     if head is not None and not re.fullmatch("(sha256:)?[0-9a-fA-F]{64}", head):
         raise ConfigurationError("--head needs a sum of 64 hex digits, as printed by log verify")
     try:
         found = verify_journal(path, head)
     except OSError as error:
         raise _failure(path, error) from None
+    if known is not None and known.gap:
+        missing = Problem(1, (known.state.acknowledged or 0) + 1, "removed", known.gap)
+        found = found._replace(ok=False, problems=(missing, *found.problems))
     if values["json"]:
         write(as_json(found.to_dict()))
     else:
         write(verify_view(found, values["file"], screen(os.environ)))
-    if known is not None and known.named_by and any(problem.kind == "cut" for problem in found.problems):
+    if known is not None and known.is_replaced and any(problem.kind == "cut" for problem in found.problems):
         note(known.replaced)
     return DONE if found.ok else NEGATIVE
 
@@ -234,11 +240,14 @@ def _stream_on_server(path: str, values: Values) -> "KnownStream | None":
     if values["server"] is None:
         return None
     from skillshelf.cli.log_push import stream_on_server
+    from skillshelf.journal.push import FORGOTTEN_THERE
 
     try:
         known = stream_on_server(path, values)
     except OSError as error:
         raise _failure(path, error) from None
+    if known is not None and known.state.forgotten and known.state.head is None:
+        raise ConfigurationError(FORGOTTEN_THERE)
     if known is None or known.state.head is None:
         raise ConfigurationError("the server has nothing of this journal (run `skillshelf log push URL FILE`)")
     return known

@@ -100,7 +100,10 @@ def _stored_view(found: StoredVerification, screen: Screen) -> str:
     ]
     lines = [f"{found.stream}: {verdict}, {size}" + (f" ({', '.join(parts)})" if parts else "")]
     if found.first_seq:
-        lines.append(f"Begins with seq {found.first_seq}: the lines before it are not kept, or were never sent.")
+        lines.append(
+            f"The beginning is missing, it begins with seq {found.first_seq}: the lines before it were removed, by "
+            "retention or in the database, or were never sent."
+        )
     rows = [(f"seq {p.seq}" if p.seq is not None else f"line {p.line}", p.kind, p.detail) for p in found.problems]
     lines += screen.table(rows, (None, "red", None), indent=2, wrap=True)
     return "\n".join(lines) + "\n"

@@ -1641,12 +1641,16 @@ class TeamReceiptForm(TypedDict):
 
 
 class TeamStreamStateForm(TypedDict):
-    """The last line of a journal that a server has; `content` is how it wants the next ones, `full` or `digest`."""
+    """The last line of a journal that a server has; `content` is how it wants the next ones, `full` or `digest`.
+
+    It takes nothing more of a journal whose person was `forgotten`.
+    """
 
     stream: str
     acknowledged: int | None
     head: str | None
     content: str
+    forgotten: bool
 
 
 class TeamStreamForm(TypedDict):
@@ -1711,7 +1715,7 @@ class TeamJournalSessionsForm(TypedDict):
 
 
 class TeamAlarmForm(TypedDict):
-    """Something about a journal that does not fit: `fork`, `gap`, `subject` or `owner`."""
+    """Something about a journal that does not fit: `fork`, `gap`, `cut`, `edited`, `subject` or `owner`."""
 
     id: str
     at_ms: int
@@ -1721,9 +1725,10 @@ class TeamAlarmForm(TypedDict):
 
 
 class TeamAlarmsForm(TypedDict):
-    """Alarms, the latest first."""
+    """A page of alarms, the latest first; `next` is where to go on."""
 
     alarms: list[TeamAlarmForm]
+    next: str | None
 
 
 class _TeamUse(TypedDict):

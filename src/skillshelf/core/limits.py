@@ -100,6 +100,7 @@ __all__ = [
     "JOURNAL_LOCK_SECONDS",
     "JOURNAL_MEMBER_BYTES",
     "JOURNAL_NAMES",
+    "JOURNAL_PAGE_BYTES",
     "JOURNAL_PART_BYTES",
     "JOURNAL_PROBLEMS",
     "JOURNAL_PUSH_SECONDS",
@@ -893,6 +894,9 @@ JOURNAL_PUSH_SECONDS = 10
 
 JOURNAL_ROWS = 1_000
 """Lines, sessions, streams, alarms or counts in one answer of a team server; the next request goes on from there."""
+
+JOURNAL_PAGE_BYTES = 4 * 1024 * 1024
+"""Bytes of the lines of a journal in one answer or page of a team server; one line is always in it."""
 
 TEAM_CATALOGS = 64
 """Catalogs of the team server in memory, one for each tenant and subset of names in use; the least recently used is

@@ -8,6 +8,7 @@ import gzip
 import json
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final
@@ -30,9 +31,10 @@ from skillshelf.errors import SourceRefused, SourceUnreachable
 from skillshelf.journal.file import exact_lines
 from skillshelf.journal.format import digest_of
 from skillshelf.journal.parts import base_of
-from skillshelf.journal.sent_lines import Content, SentLine, broken_link, reduced_line, sent_line
+from skillshelf.journal.sent_lines import Content, Reported, SentLine, broken_link, reduced_line, sent_line
 
 __all__ = [
+    "FORGOTTEN_THERE",
     "STREAM_FILE",
     "JournalPush",
     "JournalServer",
@@ -46,6 +48,8 @@ __all__ = [
 
 STREAM_FILE: Final = ".stream"
 """The end of the name of the file beside a journal that keeps the id of its stream."""
+
+FORGOTTEN_THERE: Final = "the person of this journal was forgotten on the server, which takes nothing more of it"
 
 _PATH = "/api/v1/journal"
 _STREAM_DIGITS = 32
@@ -77,11 +81,15 @@ class JournalPush(NamedTuple):
 
 
 class StreamState(NamedTuple):
-    """The end of a journal at a server: the `seq` and the `sum` of its last line; and how it wants the next ones."""
+    """The end of a journal at a server: the `seq` and the `sum` of its last line; and how it wants the next ones.
+
+    It takes no more of a journal whose person was `forgotten` there.
+    """
 
     acknowledged: int | None
     head: str | None
     content: Content
+    forgotten: bool = False
 
 
 # The server ---------------------------------------------------------------------------------------
@@ -117,21 +125,39 @@ class JournalServer:
             _place(found.get("acknowledged")),
             head if isinstance(head, str) and _HEAD.fullmatch(head) else None,
             "digest" if found.get("content") == "digest" else "full",
+            found.get("forgotten") is True,
         )
 
-    def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, str | None]:
-        """Send a compressed batch; return the last line that the server has now, and its complaint if it has one."""
-        headers = {**self._headers, "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
-        query = urlencode({"stream": stream, **({"machine": machine} if machine else {})})
-        answer = self._asked(HttpRequest(f"{self._base}?{query}", _ANSWER_BYTES, "POST", headers, body))
+    def send(self, stream: str, machine: str, body: bytes) -> tuple[int | None, int, str | None]:
+        """Send a compressed batch; return the last line that the server has now, how many were new, and its complaint.
+
+        A batch whose answer was lost is sent again, and is then not new.
+        """
+        answer = self._asked(self._post(stream, body, machine=machine))
         if answer.status not in (200, 409, 422):
             require_found(answer)
         found = _object_in(answer)
-        error = found.get("error")
+        acknowledged, stored, error = _place(found.get("acknowledged")), _place(found.get("stored")), found.get("error")
         if answer.status == 200 and error is None:
-            return _place(found.get("acknowledged")), None
+            return acknowledged, stored or 0, None
         message = visible(cut(str(error.get("message")), 500)) if isinstance(error, Mapping) else "no reason given"
-        return _place(found.get("acknowledged")), f"the server refuses these lines: {message}"
+        return acknowledged, stored or 0, f"the server refuses these lines: {message}"
+
+    def report(self, stream: str, machine: str, lines: list[bytes], problem: Reported | None) -> bool:
+        """Tell the server, once, of a journal that does not fit; return whether it was told.
+
+        It refuses a line that shows the problem, and keeps an alarm; `problem` is what no line shows.
+        """
+        request = self._post(stream, _body(lines), machine=machine, problem=problem or "")
+        try:
+            return self._asked(request, tries=1).status in (200, 409, 422)
+        except (SourceRefused, SourceUnreachable):
+            return False
+
+    def _post(self, stream: str, body: bytes, **values: str) -> HttpRequest:
+        headers = {**self._headers, "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
+        query = urlencode({"stream": stream, **{name: value for name, value in values.items() if value}})
+        return HttpRequest(f"{self._base}?{query}", _ANSWER_BYTES, "POST", headers, body)
 
     def lines(self, stream: str) -> Iterator[Mapping[str, Any]]:
         """Yield what the server has of each line of a stream, in their order; it needs the scope `journal:read`."""
@@ -175,11 +201,11 @@ class JournalServer:
             require_found(self._asked(HttpRequest(self._base + path, _PAGE_BYTES, headers=self._headers)))
         )
 
-    def _asked(self, request: HttpRequest) -> HttpAnswer:
+    def _asked(self, request: HttpRequest, *, tries: int | None = None) -> HttpAnswer:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise SourceUnreachable("it takes too long; the next push goes on where this one ended")
         seconds = _FIRST_PAUSE
-        for left in reversed(range(self._tries)):
+        for left in reversed(range(tries or self._tries)):
             try:
                 answer = self._client.send(request)
                 if answer.status not in _AWAY:
@@ -209,6 +235,10 @@ def _rows_in(page: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SourceUnreachable(f"the server does not answer as a team server does: no {name}")
     return rows
+
+
+def _body(lines: list[bytes]) -> bytes:
+    return gzip.compress(b"".join(line + b"\n" for line in lines), 5, mtime=0)
 
 
 def _place(value: object) -> int | None:
@@ -256,23 +286,39 @@ def _stream_file(path: str) -> str:
 
 
 class KnownStream(NamedTuple):
-    """The stream of a journal, and what a server has of it.
+    """The stream of a journal, what a server has of it, and the `seq` of the journal's first line.
 
-    `named_by` is the file that names the stream, if the first line of the journal is not that of the stream.
+    `file` names the stream. It `is_replaced` if the first line of the journal is not that of the stream.
     """
 
     id: str
     state: StreamState
-    named_by: str | None = None
+    file: str
+    first_seq: int
+    is_replaced: bool = False
 
     @property
     def replaced(self) -> str:
         """What to tell about a file that does not have the last line of the stream, and how to go on."""
         return (
             f"another journal is in the place of the one that was sent: the server has that one up to seq "
-            f"{self.state.acknowledged}, with the sum {self.state.head}, and this file does not; to send this one as a "
-            f"new journal, remove {visible(self.named_by or '')}"
+            f"{self.state.acknowledged}, with the sum {self.state.head}, and this file does not; {self._go_on}"
         )
+
+    @property
+    def gap(self) -> str | None:
+        """What to tell about a journal that begins after the next line that the server wants; None if it does not."""
+        acknowledged = self.state.acknowledged
+        if acknowledged is None or self.first_seq <= acknowledged + 1:
+            return None
+        return (
+            f"the server has lines up to seq {acknowledged}, and this journal begins with {self.first_seq}: those "
+            f"between were removed before they were sent; {self._go_on}"
+        )
+
+    @property
+    def _go_on(self) -> str:
+        return f"to send this one as a new journal, remove {visible(self.file)}"
 
 
 def known_stream(path: str, first: SentLine, server: JournalServer, *, keep: bool = True) -> KnownStream:
@@ -286,9 +332,9 @@ def known_stream(path: str, first: SentLine, server: JournalServer, *, keep: boo
     if kept is not None and first.seq == 0 and kept != first.sum[:_STREAM_DIGITS]:
         state = server.state(kept)
         if state.acknowledged is not None and state.head is not None:
-            return KnownStream(kept, state, beside)
+            return KnownStream(kept, state, beside, first.seq, is_replaced=True)
     stream = stream_of(path, first, keep=keep)
-    return KnownStream(stream, server.state(stream))
+    return KnownStream(stream, server.state(stream), beside, first.seq)
 
 
 def _kept_stream(path: str) -> str | None:
@@ -314,15 +360,34 @@ def push_journal(
     Lines are sent up to the first that was changed. The server's wish for reduced lines counts before the first one
     is sent.
     """
+    first, _ = _opened(path)
+    if not isinstance(first, SentLine):
+        return JournalPush("", None, 0, first, content)
+    known = known_stream(path, first, server)
+    if known.state.forgotten:
+        return JournalPush(known.id, None, 0, FORGOTTEN_THERE, content)
+    push = _Push(server, known, machine, content, batch_lines)
+    # Opened again: what another program appended and sent before the server answered must not look cut off.
+    first, lines = _opened(path)
+    if not isinstance(first, SentLine):
+        return JournalPush(push.stream, None, 0, first, content)
+    return push.run(first, lines)
+
+
+def _opened(path: str) -> tuple[SentLine | str | None, Iterator[bytes | None]]:
+    """Return the first line of a journal, what is wrong with it, or None without one; and all lines."""
     lines = exact_lines(path)
     opening = next(lines, b"")
     first = sent_line(opening) if opening else "it is longer than JOURNAL_LINE_BYTES" if opening is None else None
-    if first is None:
-        return JournalPush("", None, 0, None, content)
-    if isinstance(first, str):
-        return JournalPush("", None, 0, f"line 1: {first}", content)
-    push = _Push(server, known_stream(path, first, server), machine, content, batch_lines)
-    return push.run(first, chain([opening], lines))
+    return f"line 1: {first}" if isinstance(first, str) else first, chain([opening], lines)
+
+
+class _Misfit(NamedTuple):
+    """Why a journal does not fit to what the server has; what to report, and the line that shows it, if one does."""
+
+    problem: str
+    reported: Reported | None = None
+    line: SentLine | None = None
 
 
 class _Push:
@@ -334,65 +399,76 @@ class _Push:
         self._server = server
         self._batch_lines = batch_lines
         self._known_stream = known
-        self._stream = known.id
+        self.stream = known.id
         self._machine = machine
         state = known.state
         self._head = state.head
         self._content: Content = "digest" if "digest" in (content, state.content) else "full"
         self._acknowledged = state.acknowledged
-        self._began = state.acknowledged
+        self._stored = 0
 
     def run(self, first: SentLine, lines: Iterator[bytes | None]) -> JournalPush:
         """Send all lines that the server does not have."""
         before = self._known(first, lines)
-        if isinstance(before, str):
-            return self._done(first, before)
+        if isinstance(before, _Misfit):
+            return self._done(self._reported(before))
         batch: list[bytes] = []
         size, problem = 0, None
         for line in _checked(lines, before, before.seq - first.seq + 1 if before else 0):
             if isinstance(line, str):
                 problem = line
                 break
-            sent = line.data if self._content == "full" else reduced_line(line.data, line.record)
+            sent = self._form_of(line)
             if batch and (len(batch) >= self._batch_lines or size + len(sent) >= JOURNAL_BATCH_BYTES // 4):
                 if refused := self._send(batch):
-                    return self._done(first, refused)
+                    return self._done(refused)
                 batch, size = [], 0
             batch.append(sent)
             size += len(sent) + 1
         refused = self._send(batch) if batch else None
-        return self._done(first, refused or problem)
+        if problem and not refused:
+            problem = self._reported(_Misfit(problem, "edited"))
+        return self._done(refused or problem)
 
-    def _known(self, first: SentLine, lines: Iterator[bytes | None]) -> SentLine | str | None:
+    def _form_of(self, line: SentLine) -> bytes:
+        return line.data if self._content == "full" else reduced_line(line.data, line.record)
+
+    def _reported(self, misfit: _Misfit) -> str:
+        """Tell the server that the journal does not fit, so that it keeps an alarm; return what to tell the user."""
+        lines = [self._form_of(misfit.line)] if misfit.line else []
+        if self._server.report(self.stream, self._machine, lines, misfit.reported):
+            return misfit.problem
+        return f"{misfit.problem} (the server could not be told)"
+
+    def _known(self, first: SentLine, lines: Iterator[bytes | None]) -> SentLine | _Misfit | None:
         """Pass the lines that the server has; return the last of them, or why it is not that of the server."""
         acknowledged = self._acknowledged
         if acknowledged is None or first.seq == acknowledged + 1:
             return None
-        if first.seq > acknowledged:
-            return (
-                f"the server has lines up to seq {acknowledged}, and this journal begins with {first.seq}: those "
-                "between were removed before they were sent"
-            )
+        if gap := self._known_stream._replace(first_seq=first.seq).gap:
+            return _Misfit(gap, line=first)
         skipped = acknowledged - first.seq
-        data = next(islice(lines, skipped, None), b"")
-        if data == b"":
-            if self._known_stream.named_by:
-                return self._known_stream.replaced
-            return f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
+        number, data = deque(enumerate(islice(lines, skipped + 1), 1), maxlen=1)[0]
         line = sent_line(data) if data is not None else "too long"
-        if isinstance(line, str) or line.seq != acknowledged or line.sum != self._head:
-            if self._known_stream.named_by:
-                return self._known_stream.replaced
-            return f"line {skipped + 1} is not the line with seq {acknowledged} that the server has: it was changed"
-        return line
+        replaced = self._known_stream.replaced if self._known_stream.is_replaced else None
+        if isinstance(line, SentLine) and line.seq - first.seq >= number:
+            return _Misfit(replaced or f"lines that the server has are missing before line {number}", "edited")
+        if number <= skipped:
+            problem = f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
+            return _Misfit(replaced or problem, "cut", line if isinstance(line, SentLine) else None)
+        problem = f"line {number} is not the line with seq {acknowledged} that the server has: it was changed"
+        if isinstance(line, str) or line.seq != acknowledged:
+            return _Misfit(replaced or problem, "edited")
+        return line if line.sum == self._head else _Misfit(replaced or problem, line=line)
 
     def _send(self, batch: list[bytes]) -> str | None:
         """Send a batch, in halves if it is too large compressed; return the complaint of the server."""
-        body = gzip.compress(b"".join(line + b"\n" for line in batch), 5, mtime=0)
+        body = _body(batch)
         if len(body) > REQUEST_BYTES and len(batch) > 1:
             middle = len(batch) // 2
             return self._send(batch[:middle]) or self._send(batch[middle:])
-        acknowledged, refused = self._server.send(self._stream, self._machine, body)
+        acknowledged, stored, refused = self._server.send(self.stream, self._machine, body)
+        self._stored += min(stored, len(batch))
         last = sent_line(batch[-1])
         sent = last.seq if isinstance(last, SentLine) else -1
         known = -1 if self._acknowledged is None else self._acknowledged
@@ -403,10 +479,8 @@ class _Push:
             return f"the server does not acknowledge the lines that it was sent, the last of which has seq {sent}"
         return refused
 
-    def _done(self, first: SentLine, problem: str | None) -> JournalPush:
-        begin = first.seq - 1 if self._began is None else self._began
-        stored = 0 if self._acknowledged is None else self._acknowledged - begin
-        return JournalPush(self._stream, self._acknowledged, stored, problem, self._content)
+    def _done(self, problem: str | None) -> JournalPush:
+        return JournalPush(self.stream, self._acknowledged, self._stored, problem, self._content)
 
 
 def _checked(lines: Iterator[bytes | None], before: SentLine | None, number: int) -> Iterator[SentLine | str]:

@@ -16,6 +16,7 @@ from skillshelf.journal.format import RESERVED, SUM_DIFFERS, canonical, digest_o
 __all__ = [
     "Break",
     "Content",
+    "Reported",
     "SentLine",
     "broken_link",
     "is_reduced",
@@ -27,6 +28,9 @@ __all__ = [
 
 Content = Literal["full", "digest"]
 """Whether lines are sent whole or reduced."""
+
+Reported = Literal["cut", "edited"]
+"""What a machine reports about its journal if none of its lines shows it: the end is missing, or a line was changed."""
 
 _OF_LINE = "!line"
 _OTHERS = "others"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from pathlib import Path
 
 import pytest
+from support.journal_streams import ADA, chain, events
 from support.teams import running_team
 from support.trees import Machine, write_skill
 
@@ -13,8 +16,10 @@ from skillshelf.core.limits import JOURNAL_ROWS, WEB_PEOPLE_DAYS, WEB_ROWS  # is
 from support.waiting import wait_for
 
 from skillshelf.core.values import CatalogSkill
+from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.search.collisions import near_duplicates
 from skillshelf.servers.team.database import Database, open_database
+from skillshelf.servers.team.journal_intake import take
 from skillshelf.servers.team.journal_removal import first_kept
 from skillshelf.servers.team.similar_skills import SimilarSkills
 from skillshelf.servers.team.skill_lists import SkillList
@@ -148,3 +153,64 @@ def test_the_use_by_people_is_that_of_the_last_days_and_says_so(machine: Machine
     assert [int(number) for number in re.findall(r"<span>(?:<b>)?(\d+)", row)[:2]] == [9, 2]
     assert "zoe" not in page
     assert "zoe" in everybody
+
+
+def test_a_skill_that_was_read_or_run_is_used_and_one_that_was_only_denied_is_not(
+    machine: Machine, tmp_path: Path
+) -> None:
+    for name in ("only-read", "only-run", "only-denied"):
+        write_skill(machine.home / ".agents/skills", name)
+    opened = open_database(f"sqlite:///{tmp_path}/use.sqlite")
+    with opened.transaction("default") as transaction:
+        for table, more in (("usage_day", ("tree", "t")), ("usage_person", ("subject", "ada"))):
+            transaction.execute_many(
+                f"insert into {table} (tenant, day, skill, {more[0]}, reads, runs, denials) "
+                "values ('default', ?, ?, ?, ?, ?, ?)",
+                [
+                    (first_kept(0), "only-read", more[1], 2, 0, 0),
+                    (first_kept(0), "only-run", more[1], 0, 3, 0),
+                    (first_kept(0), "only-denied", more[1], 0, 0, 4),
+                ],
+            )
+    with running_team(machine, opened) as team:
+        team.wait_until_ready()
+        page = team.get("/usage", team.token("ada", "admin")).body.decode()
+
+    row = page[page.index(">ada ") :]
+    assert [int(number) for number in re.findall(r"<span>(?:<b>)?(\d+)", row)[:2]] == [5, 2]
+    used, never = page.split('id="never"')
+    assert re.findall(r">(only-\w+)<", used) == ["only-run", "only-read"]
+    assert re.findall(r">(only-\w+)<", never) == ["only-denied"]
+
+
+def test_a_reduced_session_is_not_shown_as_changed_and_says_once_that_it_is_reduced(
+    machine: Machine, database: Database
+) -> None:
+    lines = chain(events(7))
+    reduced = [reduced_line(line, json.loads(line)) for line in lines]
+    for stream, sent in {"aa" * 16: reduced, "bb" * 16: [*lines[:5], *reduced[5:]], "cc" * 16: lines}.items():
+        take(database, ADA, stream, sent)
+    with running_team(machine, database) as team:
+        token = team.token("ada", "admin")
+        pages = [team.get(f"/journal/{one * 16}.s1", token).body.decode() for one in ("aa", "bb", "cc")]
+
+    for page, said in zip(pages, ("Reduced, all events:", "Reduced, 2 events:", ""), strict=True):
+        assert "does not match" not in page
+        assert page.count("sizes and digests only") == bool(said)
+        assert said in page
+        assert "release-notes" in page
+
+
+@pytest.mark.parametrize("session", ["a/b", "x/../../y", "50%2F?#.&"])
+def test_the_page_of_a_session_with_any_name_is_found_by_its_link(
+    machine: Machine, database: Database, session: str
+) -> None:
+    take(database, ADA, "aa" * 16, chain(events(4, session=session)))
+    with running_team(machine, database) as team:
+        token = team.token("ada", "admin")
+        links = re.findall(r'href="(/journal/aaaa[^"]*)"', team.get("/journal", token).body.decode())
+        page = team.get(html.unescape(links[0]), token)
+
+    assert "/" not in links[0].removeprefix("/journal/")
+    assert (len(links), page.status) == (1, 200)
+    assert "release-notes" in page.body.decode()

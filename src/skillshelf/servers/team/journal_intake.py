@@ -12,7 +12,16 @@ from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES
 from skillshelf.core.records import NamedTuple
 from skillshelf.errors import LimitExceeded
 from skillshelf.journal.format import NOTHING_BEFORE, digest_of
-from skillshelf.journal.sent_lines import Break, Content, SentLine, broken_link, is_reduced, parse_sent, stored_line
+from skillshelf.journal.sent_lines import (
+    Break,
+    Content,
+    Reported,
+    SentLine,
+    broken_link,
+    is_reduced,
+    parse_sent,
+    stored_line,
+)
 from skillshelf.servers.team.database import Database, Transaction, now_ms
 from skillshelf.servers.team.journal_rows import StoredBatch, day_of, raise_alarm
 from skillshelf.servers.team.values import Caller, TeamError
@@ -42,7 +51,7 @@ FORGOTTEN: Final = "forgotten"
 Origin = Literal["machine", "server", "forgotten"]
 """Where a stream comes from: a machine of one person, a server that serves many, or a person who was forgotten."""
 
-Refusal = Literal["edited", "gap", "fork", "owner", "content"]
+Refusal = Literal["edited", "gap", "fork", "owner", "content", "forgotten"]
 
 _STREAM_CHARS = frozenset("0123456789abcdef")
 
@@ -137,11 +146,13 @@ def take(
     *,
     machine: str = "",
     origin: Origin = MACHINES,
+    reported: Reported | None = None,
     now: int | None = None,
 ) -> Receipt:
     """Store the lines that continue a stream, and return what is stored now.
 
     The subject of every line is that of the caller, whatever a line says; in a stream of a server it is the line's.
+    What the machine `reported` about its journal is an alarm.
     """
     stream, at = checked_stream(stream), now_ms() if now is None else now
     sent, broken = _checked(lines)
@@ -150,12 +161,16 @@ def take(
             # Before any other lock: making a partition waits for all transactions that write events.
             transaction.rows("select add_event_day(?)", (day_of(at),))
         if sent and demanded_content(transaction) == "digest" and any(line.content == "full" for line in sent):
-            return _refused(stream, head_of(transaction, stream), "content", "this server takes reduced lines only")
+            head = head_of(transaction, stream)
+            if head is None or _is_own(head, caller, origin):
+                return _refused(stream, head, "content", "this server takes reduced lines only")
         head = _locked_head(transaction, stream, sent, caller, machine[:64], origin, at)
         if head is None:
             return Receipt(stream, None, None, 0, broken and broken.kind, broken and broken.seq, _detail(broken))
-        if head.origin != origin or (origin == MACHINES and head.subject != caller.subject):
-            return _foreign(transaction, stream, at)
+        if not _is_own(head, caller, origin):
+            return _foreign(transaction, stream, head, at)
+        if reported is not None:
+            _raise_reported(transaction, stream, head, reported, sent, at)
         batch = _SentBatch(transaction, stream, head, caller, at)
         return batch.receipt(batch.fitting(sent) or broken)
 
@@ -180,10 +195,30 @@ def _refused(stream: str, head: StreamHead | None, problem: Refusal, detail: str
     return Receipt(stream, head.seq if head else None, head.sum if head else None, 0, problem, None, detail)
 
 
-def _foreign(transaction: Transaction, stream: str, at: int) -> Receipt:
-    """Refuse a push to the stream of somebody else: it says nothing about that stream."""
+def _is_own(head: StreamHead, caller: Caller, origin: Origin) -> bool:
+    return head.origin == origin and (origin != MACHINES or head.subject == caller.subject)
+
+
+def _foreign(transaction: Transaction, stream: str, head: StreamHead, at: int) -> Receipt:
+    """Refuse a push to the stream of somebody else: it says nothing about that stream.
+
+    That of a person who was forgotten belongs to nobody, so it is no alarm that their machine still sends lines.
+    """
+    if head.origin == FORGOTTEN:
+        return Receipt(stream, None, None, 0, "forgotten", None, "the person of this stream was forgotten")
     raise_alarm(transaction, stream, "owner", -1, "another subject than that of the stream sent lines to it", at)
     return Receipt(stream, None, None, 0, "owner", None, "this stream belongs to another subject")
+
+
+def _raise_reported(
+    transaction: Transaction, stream: str, head: StreamHead, reported: Reported, sent: Sequence[SentLine], at: int
+) -> None:
+    """Raise an alarm for what a machine says about its own journal."""
+    detail = f"the line with seq {head.seq} or the one after it was changed on the machine"
+    if reported == "cut":
+        where = f"with seq {sent[-1].seq}" if sent else f"before seq {head.seq}"
+        detail = f"the journal on the machine ends {where}, and lines up to seq {head.seq} were sent"
+    raise_alarm(transaction, stream, reported, head.seq, detail, at)
 
 
 def demanded_content(transaction: Transaction) -> Content:
@@ -264,14 +299,17 @@ class _SentBatch:
         return None
 
     def _differing(self, known: Sequence[SentLine]) -> Break | None:
-        """Return the first line that is stored with another text; lines that retention removed are not compared."""
+        """Return the first line that is stored with another text.
+
+        Of lines that retention removed the last one is compared, whose digest the head keeps.
+        """
         if not known:
             return None
         rows = self._transaction.rows(
             "select seq, line from event where tenant = ? and stream = ? and seq between ? and ?",
             (self._transaction.tenant, self._stream, known[0].seq, known[-1].seq),
         )
-        stored = {seq: digest_of_stored(bytes(line)) for seq, line in rows}
+        stored = {self._head.seq: self._head.digest} | {seq: digest_of_stored(bytes(line)) for seq, line in rows}
         for line in known:
             if stored.get(line.seq, line.digest) != line.digest:
                 return Break("fork", line.seq, f"seq {line.seq} is stored with another text")

@@ -15,8 +15,9 @@ from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
 from skillshelf.journal.sent_lines import SentLine, stored_line
 from skillshelf.servers.team.database import Database, SqliteDatabase, Transaction, now_ms
-from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES
-from skillshelf.servers.team.journal_rows import day_of
+from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES, SERVER, head_of
+from skillshelf.servers.team.journal_records import journal_lines
+from skillshelf.servers.team.journal_rows import BURIED, day_of, stored_text
 from skillshelf.servers.team.values import DEFAULT_TENANT, TeamError, checked_subject
 
 __all__ = ["DailyRetention", "Forgotten", "Removed", "apply_retention", "forget", "kept_days", "remove_days"]
@@ -68,6 +69,7 @@ def remove_days(database: Database, tenant: str, days: int, *, now: int | None =
     with database.transaction(tenant) as transaction:
         transaction.execute("delete from tombstone where tenant = ? and day < ?", (tenant, before))
         transaction.execute("delete from journal_session where tenant = ? and day < ?", (tenant, before))
+        transaction.execute("delete from usage_machine where tenant = ? and day < ?", (tenant, before))
         return transaction.execute("delete from event where tenant = ? and day < ?", (tenant, before))
 
 
@@ -136,7 +138,8 @@ class Forgotten(NamedTuple):
 def forget(database: Database, tenant: str, subject: str, *, now: int | None = None) -> Forgotten:
     """Remove what the journals of a tenant know about a person; it can be run again after it was stopped.
 
-    Lines become rows with `seq`, `sum` and digest. The counts of use stay, without the name. Raise
+    Lines become rows with `seq`, `sum` and digest, and so do later ones of a session that a server still serves, and
+    sessions in the journals of others that name the person. The counts of use stay, without the name. Raise
     `ConfigurationError` for what is no name: the counts of all who were forgotten have an empty one.
     """
     checked_subject(subject.strip())
@@ -153,17 +156,58 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
         started = transaction.rows(
             "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
         )
-        served = transaction.rows(
-            "select stream, session from journal_session where tenant = ? and subject = ?", (tenant, subject)
-        )
+        served = _mark_served(transaction, subject)
     lines = 0
     for (stream,) in {*own, *started}:
         lines += _bury_all(database, tenant, stream, None, at)
-    for stream, session in served:
+    named = _sessions_naming(database, tenant, subject)
+    for stream, session in [*served, *named]:
         lines += _bury_all(database, tenant, stream, session, at)
     with database.transaction(tenant) as transaction:
         records = _remove_name(transaction, tenant, subject)
+        for stream, session in named:
+            records += transaction.execute(
+                "delete from journal_session where tenant = ? and stream = ? and session = ?", (tenant, stream, session)
+            )
     return Forgotten(len({*own, *started}), lines, records)
+
+
+def _mark_served(transaction: Transaction, subject: str) -> list[tuple[str, str]]:
+    """Mark the sessions of a person in the streams of servers, and return them: more lines of them may come."""
+    tenant = transaction.tenant
+    found = transaction.rows(
+        "select distinct stream from journal_session where tenant = ? and subject = ?", (tenant, subject)
+    )
+    for (stream,) in sorted(found):
+        # The lock of the stream: a batch that is stored now is buried, and the next one knows the mark.
+        head = head_of(transaction, stream, locked=True)
+        if head is not None and head.origin == SERVER:
+            transaction.execute(
+                "update journal_session set forgotten = 1 where tenant = ? and stream = ? and subject = ?",
+                (tenant, stream, subject),
+            )
+    rows = transaction.rows(
+        "select stream, session from journal_session where tenant = ? and subject = ? and forgotten = 1",
+        (tenant, subject),
+    )
+    return [(stream, session) for stream, session in rows]
+
+
+def _sessions_naming(database: Database, tenant: str, subject: str) -> list[tuple[str, str]]:
+    """Return the sessions in journals that others sent with a line that names a person: such journals have an alarm."""
+    with database.transaction(tenant, readonly=True) as transaction:
+        streams = transaction.rows("select distinct stream from alarm where tenant = ? and kind = 'subject'", (tenant,))
+    found = set()
+    for (stream,) in streams:
+        after: int | None = -1
+        while after is not None:
+            with database.transaction(tenant, readonly=True) as transaction:
+                rows, after = journal_lines(transaction, stream, after=after)
+            for row in rows:
+                line = stored_line((row["line"] or "").encode())
+                if isinstance(line, SentLine) and line.record.get("subject") == subject:
+                    found.add((stream, stored_text(line.record["session"])))
+    return sorted(found)
 
 
 def _bury_all(database: Database, tenant: str, stream: str, session: str | None, at: int) -> int:
@@ -189,11 +233,7 @@ def _bury(transaction: Transaction, stream: str, session: str | None, at: int) -
         line = stored_line(bytes(data))
         total, digest = (line.sum, line.digest) if isinstance(line, SentLine) else ("", "")
         buried.append((tenant, stream, seq, day, total, digest, at))
-    transaction.execute_many(
-        "insert into tombstone (tenant, stream, seq, day, sum, digest, at) values (?, ?, ?, ?, ?, ?, ?) "
-        "on conflict do nothing",
-        buried,
-    )
+    transaction.execute_many(BURIED, buried)
     if rows:
         # At once: a statement for each line looks for it in the partition of every day.
         transaction.execute(
@@ -205,7 +245,12 @@ def _bury(transaction: Transaction, stream: str, session: str | None, at: int) -
 
 def _remove_name(transaction: Transaction, tenant: str, subject: str) -> int:
     """Remove the name of a person from sessions, streams and counts; return in how many sessions and counts it was."""
-    sessions = transaction.execute("delete from journal_session where tenant = ? and subject = ?", (tenant, subject))
+    sessions = transaction.execute(
+        "update journal_session set subject = null, client = null, started = 0, latest = 0, ended = null, events = 0 "
+        "where tenant = ? and subject = ? and forgotten = 1",
+        (tenant, subject),
+    )
+    sessions += transaction.execute("delete from journal_session where tenant = ? and subject = ?", (tenant, subject))
     transaction.execute(
         "update stream set subject = '' where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
     )

@@ -1,7 +1,7 @@
 """The routes about journals: machines send lines, and people with the scope read sessions, lines, alarms and use."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from skillshelf.core.json_types import (
     TeamAlarmsForm,
@@ -14,7 +14,9 @@ from skillshelf.core.json_types import (
 )
 from skillshelf.core.limits import JOURNAL_BATCH_BYTES, JOURNAL_ROWS
 from skillshelf.errors import ConfigurationError, PermissionDenied, ResourceNotFound
+from skillshelf.journal.sent_lines import Reported
 from skillshelf.servers.team.journal_intake import (
+    FORGOTTEN,
     MACHINES,
     checked_stream,
     demanded_content,
@@ -38,6 +40,7 @@ __all__ = ["JOURNAL_PATH", "journal_routes"]
 
 JOURNAL_PATH = "/api/v1/journal"
 _MOST = 2**63 - 1
+_REPORTS: Mapping[str, Reported] = {name: name for name in get_args(Reported)}
 _VIEWS: Mapping[str, UsageView] = {"skill": "skill", "day": "day", "person": "person"}
 
 
@@ -48,24 +51,43 @@ def push_lines(request: TeamRequest) -> TeamAnswer:
         raise ConfigurationError("a batch is plain or compressed with gzip")
     lines = lines_in(request.body, encoding)
     machine = stored_text(request.query.get("machine", ""))
-    receipt = take(request.services.database, request.caller, request.query.get("stream", ""), lines, machine=machine)
+    reported = request.query.get("problem")
+    if reported is not None and reported not in _REPORTS:
+        raise ConfigurationError(f"problem takes one of {', '.join(_REPORTS)}")
+    receipt = take(
+        request.services.database,
+        request.caller,
+        request.query.get("stream", ""),
+        lines,
+        machine=machine,
+        reported=_REPORTS[reported] if reported else None,
+    )
     metrics = request.services.metrics
     metrics.add("skillshelf_journal_lines_total", receipt.stored)
-    if receipt.problem is not None:
-        metrics.add("skillshelf_journal_refused_total", kind=receipt.problem)
+    if kind := receipt.problem or reported:
+        metrics.add("skillshelf_journal_refused_total", kind=kind)
     return json_answer(receipt.to_dict(), receipt.status)
 
 
 def show_stream(request: TeamRequest) -> TeamAnswer:
-    """Give the head of a stream; one of somebody else looks as if it did not exist, unless journals may be read."""
+    """Give the head of a stream; one of somebody else looks as if it did not exist, unless journals may be read.
+
+    That of a person who was forgotten says so to everybody who knows its id: their machine must send nothing more.
+    """
     stream, caller = checked_stream(request.parts["stream"]), request.caller
     with request.services.database.transaction(caller.tenant, readonly=True) as transaction:
         head, content = head_of(transaction, stream), demanded_content(transaction)
     is_own = head is not None and head.origin == MACHINES and head.subject == caller.subject
-    if head is None or not (is_own or caller.may(JOURNAL_READ)):
-        found: TeamStreamStateForm = {"stream": stream, "acknowledged": None, "head": None, "content": content}
-        return json_answer(found)
-    return json_answer({"stream": stream, "acknowledged": head.seq, "head": head.sum, "content": content})
+    is_forgotten = head is not None and head.origin == FORGOTTEN
+    shown = head if is_own or caller.may(JOURNAL_READ) else None
+    found: TeamStreamStateForm = {
+        "stream": stream,
+        "acknowledged": shown.seq if shown else None,
+        "head": shown.sum if shown else None,
+        "content": content,
+        "forgotten": is_forgotten,
+    }
+    return json_answer(found)
 
 
 def list_streams(request: TeamRequest) -> TeamAnswer:
@@ -81,7 +103,6 @@ def list_lines(request: TeamRequest) -> TeamAnswer:
     if "stream" not in request.query:
         return list_streams(request)
     stream = checked_stream(request.query.get("stream", ""))
-    limit = _number(request, "limit") or JOURNAL_ROWS
     after = _number(request, "after")
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
         if head_of(transaction, stream) is None:
@@ -91,10 +112,9 @@ def list_lines(request: TeamRequest) -> TeamAnswer:
             stream,
             session=_text(request, "session"),
             after=-1 if after is None else after,
-            limit=limit,
+            limit=_number(request, "limit") or JOURNAL_ROWS,
         )
-    more = found[-1]["seq"] if len(found) == min(limit, JOURNAL_ROWS) else None
-    return json_answer({"stream": stream, "lines": found, "next": more})
+    return json_answer({"stream": stream, "lines": found.lines, "next": found.next})
 
 
 def list_sessions(request: TeamRequest) -> TeamAnswer:
@@ -109,9 +129,28 @@ def list_sessions(request: TeamRequest) -> TeamAnswer:
 
 def list_alarms(request: TeamRequest) -> TeamAnswer:
     """Give the alarms, the latest first."""
+    limit = min(_number(request, "limit") or JOURNAL_ROWS, JOURNAL_ROWS)
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
-        found = alarms(transaction, limit=_number(request, "limit") or JOURNAL_ROWS)
-    return json_answer({"alarms": found})
+        found = alarms(
+            transaction,
+            stream=_text(request, "stream"),
+            kind=_text(request, "kind"),
+            after=_alarm_after(request),
+            limit=limit,
+        )
+    last = found[-1] if len(found) == limit else None
+    return json_answer({"alarms": found, "next": f"{last['at_ms']}.{last['id']}" if last else None})
+
+
+def _alarm_after(request: TeamRequest) -> tuple[int, str] | None:
+    """Return the time and id of the alarm that `next` of a page names."""
+    given = _text(request, "after")
+    if given is None:
+        return None
+    at, _, name = given.partition(".")
+    if not _is_number(at):
+        raise ConfigurationError("after takes `next` of a page")
+    return int(at), name
 
 
 def show_usage(request: TeamRequest) -> TeamAnswer:
@@ -148,9 +187,13 @@ def _number(request: TeamRequest, name: str) -> int | None:
     given = request.query.get(name)
     if given is None:
         return None
-    if not (given.isascii() and given.isdecimal() and len(given) < 20 and int(given) <= _MOST):
+    if not _is_number(given):
         raise ConfigurationError(f"{name} takes a whole number")
     return int(given)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _MOST
 
 
 _LIMIT = Parameter("limit", f"rows, at most {JOURNAL_ROWS}", kind="integer")
@@ -174,7 +217,11 @@ def journal_routes() -> list[TeamRoute]:
             JOURNAL_WRITE,
             "send lines of a journal, exactly as they are, plain or with gzip",
             push_lines,
-            parameters=(_STREAM._replace(required=True), Parameter("machine", "a name that stands for the machine")),
+            parameters=(
+                _STREAM._replace(required=True),
+                Parameter("machine", "a name that stands for the machine"),
+                Parameter("problem", "cut or edited: what the machine found in its journal, which is an alarm"),
+            ),
             body_bytes=JOURNAL_BATCH_BYTES,
             gives=TeamReceiptForm,
             takes=_NDJSON,
@@ -232,7 +279,12 @@ def journal_routes() -> list[TeamRoute]:
             JOURNAL_READ,
             "list journals that do not fit together, the latest first",
             list_alarms,
-            parameters=(_LIMIT,),
+            parameters=(
+                _STREAM,
+                Parameter("kind", "fork, gap, cut, edited, subject or owner"),
+                Parameter("after", "`next` of a page"),
+                _LIMIT,
+            ),
             gives=TeamAlarmsForm,
         ),
         TeamRoute(

@@ -6,7 +6,7 @@ matter where a batch ends.
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from skillshelf.core.limits import JOURNAL_ALARMS
@@ -16,7 +16,7 @@ from skillshelf.journal.parts import CONTINUED
 from skillshelf.journal.sent_lines import SentLine
 from skillshelf.servers.team.database import Transaction
 
-__all__ = ["StoredBatch", "day_of", "raise_alarm", "stored_text"]
+__all__ = ["BURIED", "StoredBatch", "day_of", "raise_alarm", "stored_text"]
 
 _NAME_CHARS = 256
 _MOST_MS: Final = 253_402_300_799_999
@@ -49,35 +49,38 @@ class StoredBatch:
     def store(self) -> None:
         """Store everything."""
         transaction, day = self._transaction, day_of(self._at)
-        rows = [(line.seq, *_columns(line.record), line.data) for line in self._new]
-        if transaction.engine == "postgresql":
+        known = self._known_sessions() if self._subject is None else {}
+        forgotten = {name for name, (_, is_forgotten) in known.items() if is_forgotten}
+        kept = [line for line in self._new if _session_of(line) not in forgotten]
+        rows = [(line.seq, *_columns(line.record), line.data) for line in kept]
+        if rows and transaction.engine == "postgresql":
             # One statement for all: a statement for each line takes most of the time there.
             transaction.execute(_EVENTS_AT_ONCE, (transaction.tenant, self._stream, day, *_columns_of(rows)))
         else:
             own = (transaction.tenant, self._stream, day)
             transaction.execute_many(_EVENTS, ((*own, *row) for row in rows))
-        sessions = self._sessions()
+        self._bury(forgotten)
+        sessions = _sessions_in(kept)
         self._raise_subject_alarms()
-        self._store_sessions(sessions)
+        self._store_sessions(sessions, known)
         self._store_use(sessions)
 
-    def _sessions(self) -> dict[str, "_SessionPart"]:
-        """Return what the new lines say about their sessions."""
-        found: dict[str, _SessionPart] = {}
-        for line in self._new:
-            record = line.record
-            if record["type"] == CONTINUED:
-                continue
-            name = stored_text(record["session"])
-            part = found.get(name) or _SessionPart()
-            found[name] = part.with_line(record)
-        return found
+    def _bury(self, forgotten: Container[str]) -> None:
+        """Keep what the chain needs of lines in sessions whose person was forgotten, and nothing else."""
+        lines = [line for line in self._new if _session_of(line) in forgotten]
+        own, day = (self._transaction.tenant, self._stream), day_of(self._at)
+        self._transaction.execute_many(BURIED, [(*own, one.seq, day, one.sum, one.digest, self._at) for one in lines])
+        # The row by which they are known stays as long as such lines come.
+        self._transaction.execute_many(
+            "update journal_session set day = ? where tenant = ? and stream = ? and session = ?",
+            [(day, *own, name) for name in sorted({_session_of(line) for line in lines})],
+        )
 
     def _raise_subject_alarms(self) -> None:
         """Raise an alarm for each session with a line that names another subject than the token, whatever its type."""
         alarmed = set()
         for line in self._new if self._subject is not None else ():
-            name = stored_text(line.record["session"])
+            name = _session_of(line)
             if line.record.get("subject") in (None, "", self._subject) or name in alarmed:
                 continue
             alarmed.add(name)
@@ -85,8 +88,7 @@ class StoredBatch:
             place = digest_of(name.encode())[:16]
             raise_alarm(self._transaction, self._stream, "subject", place, detail, self._at)
 
-    def _store_sessions(self, sessions: dict[str, "_SessionPart"]) -> None:
-        known = self._known_subjects(sessions) if self._subject is None else {}
+    def _store_sessions(self, sessions: dict[str, "_SessionPart"], known: "_KnownSessions") -> None:
         for name, part in sorted(sessions.items()):
             subject = part.subject if self._subject is None else self._subject
             self._transaction.execute(
@@ -96,17 +98,17 @@ class StoredBatch:
                     *(part.started, part.latest, part.ended, part.events, day_of(self._at)),
                 ),
             )
-            sessions[name] = part._replace(subject=subject or known.get(name))
+            sessions[name] = part._replace(subject=subject or known.get(name, (None, False))[0])
 
-    def _known_subjects(self, sessions: Iterable[str]) -> dict[str, str]:
+    def _known_sessions(self) -> "_KnownSessions":
         found = {}
-        for name in sessions:
+        for name in {_session_of(line) for line in self._new}:
             row = self._transaction.row(
-                "select subject from journal_session where tenant = ? and stream = ? and session = ?",
+                "select subject, forgotten from journal_session where tenant = ? and stream = ? and session = ?",
                 (self._transaction.tenant, self._stream, name),
             )
-            if row and row[0]:
-                found[name] = row[0]
+            if row:
+                found[name] = (row[0], bool(row[1]))
         return found
 
     def _store_use(self, sessions: Mapping[str, "_SessionPart"]) -> None:
@@ -124,7 +126,7 @@ class StoredBatch:
             kind, skill, tree = act
             # A clock that goes ahead must not fill days to come.
             day = min(day_of(_bounded_ms(line.record["ts_ms"])), today)
-            part = sessions.get(stored_text(line.record["session"]))
+            part = sessions.get(_session_of(line))
             subject = (part.subject if part else None) or ""
             skills.setdefault((day, skill, tree), Counter())[kind] += 1
             people.setdefault((day, subject, skill), Counter())[kind] += 1
@@ -158,6 +160,9 @@ class StoredBatch:
         self._transaction.execute(_PEOPLE_AT_ONCE, (tenant, *_columns_of(rows)))
 
 
+_KnownSessions = Mapping[str, tuple[str | None, bool]]
+"""The sessions of a stream that have a row: whose they are, and whether that person was forgotten."""
+
 _Uses = Sequence[tuple[tuple[int, str, str], Counter[str]]]
 """How often a skill was used: by day, skill and tree, or by day, person and skill."""
 
@@ -177,6 +182,12 @@ _EVENTS_AT_ONCE = (
     "from unnest(?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bytea[]) "
     "as new (seq, ts, type, session, skill, tree, line)"
 )
+
+BURIED: Final = (
+    "insert into tombstone (tenant, stream, seq, day, sum, digest, at) values (?, ?, ?, ?, ?, ?, ?) "
+    "on conflict do nothing"
+)
+"""The statement that keeps what is left of a line that was removed with a person."""
 
 _SESSION = """insert into journal_session
         (tenant, stream, session, subject, client, started, latest, ended, events, day)
@@ -246,6 +257,20 @@ class _SessionPart(NamedTuple):
         return part
 
 
+def _session_of(line: SentLine) -> str:
+    return stored_text(line.record["session"])
+
+
+def _sessions_in(lines: Iterable[SentLine]) -> dict[str, _SessionPart]:
+    """Return what some lines say about their sessions."""
+    found: dict[str, _SessionPart] = {}
+    for line in lines:
+        if line.record["type"] != CONTINUED:
+            name = _session_of(line)
+            found[name] = (found.get(name) or _SessionPart()).with_line(line.record)
+    return found
+
+
 def _columns(record: Mapping[str, Any]) -> tuple[int, str, str, str | None, str | None]:
     """Return time, type, session, skill and tree of a line, in the form that both databases take."""
     skill = None if record["type"].startswith("tool_") else _text(record.get("name"))
@@ -295,11 +320,14 @@ def day_of(ts_ms: int) -> int:
 
 def raise_alarm(transaction: Transaction, stream: str, kind: str, place: int | str, detail: str, at: int) -> None:
     """Raise an alarm once for a place in a stream: a `seq` or a session; a stream has a bounded number of each kind."""
-    count = transaction.row(
+    row = transaction.row(
         "select count(*) from alarm where tenant = ? and stream = ? and kind = ?", (transaction.tenant, stream, kind)
     )
-    if count and count[0] >= JOURNAL_ALARMS:
+    count = row[0] if row else 0
+    if count >= JOURNAL_ALARMS:
         return
+    if count == JOURNAL_ALARMS - 1:
+        detail += "; later ones of this kind are not recorded"
     transaction.execute(
         "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
         (transaction.tenant, f"{stream}:{kind}:{place}", at, stream, kind, detail),

@@ -32,7 +32,7 @@ METRICS: Mapping[str, _Metric] = {
     "skillshelf_logins_total": _Metric("counter", "Logins in a browser by outcome."),
     "skillshelf_refused_tokens_total": _Metric("counter", "Requests without a valid token."),
     "skillshelf_journal_lines_total": _Metric("counter", "Lines of journals that were stored."),
-    "skillshelf_journal_refused_total": _Metric("counter", "Batches of lines that were refused by kind."),
+    "skillshelf_journal_refused_total": _Metric("counter", "Journals refused, or reported changed, by kind."),
     "skillshelf_releases_total": _Metric("counter", "Releases that were published."),
     "skillshelf_database_up": _Metric("gauge", "1 if the database answered last time, else 0."),
 }

@@ -245,7 +245,33 @@ _SESSION_DAY = Migration(
 )
 """Retention of sessions counts from the day on which their latest line came, not by the clock of a machine."""
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION, _CHANGES, _DAYS, _SESSION_DAY)
+_FORGOTTEN_SESSION = Migration(
+    ("alter table journal_session add column forgotten integer not null default 0",),
+    only_postgres=(
+        """create or replace function drop_event_days(before integer) returns integer
+            language plpgsql security definer set search_path = {schema}, pg_temp as $$
+            declare found integer; dropped integer := 0;
+            begin
+                perform pg_advisory_xact_lock(hashtext('skillshelf.event'));
+                for found in select d from event_days() as d where d < before loop
+                    execute format('drop table {schema}.event_%s', found);
+                    dropped := dropped + 1;
+                end loop;
+                perform set_config('skillshelf.retention', 'on', true);
+                delete from tombstone where day < before;
+                delete from journal_session where day < before;
+                delete from usage_machine where day < before;
+                perform set_config('skillshelf.retention', '', true);
+                return dropped;
+            end $$""",
+    ),
+)
+"""A session of a server whose person was forgotten leaves a row without a name, by which its later lines are known.
+
+The machines that used a skill on a day are needed as long as lines of that day may come.
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION, _CHANGES, _DAYS, _SESSION_DAY, _FORGOTTEN_SESSION)
 """The steps, oldest first; a database has the version of the last one that it went through."""
 
 VERSION: Final = len(MIGRATIONS)
@@ -276,7 +302,7 @@ TENANT_TABLES = (
 """Tables whose rows belong to a tenant."""
 
 
-RETAINED_TABLES = ("tombstone", "journal_session")
+RETAINED_TABLES = ("tombstone", "journal_session", "usage_machine")
 """Tables whose old rows are removed for all tenants at once; those of events are dropped as partitions."""
 
 _RETAINED_ROWS: Final = (

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from shlex import quote
 from typing import Any, overload
+from urllib.parse import quote as quoted
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,6 +20,7 @@ from skillshelf.core import files
 from skillshelf.core.console import as_json
 from skillshelf.core.digests import sha256
 from skillshelf.core.limits import (
+    JOURNAL_ALARMS,
     JOURNAL_ROWS,
     SKILL_FILE_BYTES,
     WEB_FILE_BYTES,
@@ -30,14 +33,15 @@ from skillshelf.core.text import cut, plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError, SkillNotFound
 from skillshelf.install.difference import difference_of
-from skillshelf.journal.format import parse_line
+from skillshelf.journal.format import Line, parse_line
+from skillshelf.journal.sent_lines import SentLine, is_reduced, stored_line
 from skillshelf.journal.words import event_time
 from skillshelf.servers.mcp.skill_entries import OmittedSkill
 from skillshelf.servers.mcp.skills import PublishedSkills, SkillTarget
 from skillshelf.servers.team.catalogs import key_of
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.journal_records import (
-    alarms,
+    alarm_groups,
     journal_lines,
     journal_sessions,
     sessions_by_person,
@@ -294,20 +298,20 @@ class TeamCatalogue:
         return [self._alarms(), collisions] if "journal" in self.parts else [collisions]
 
     def _alarms(self) -> ProblemGroup:
-        group = ProblemGroup("alarms", "Alarms of journals", (), "No journal was cut, forked or edited.")
+        none = "No push showed that a journal was cut, forked or edited."
+        group = ProblemGroup("alarms", "Alarms of journals", (), none)
         try:
             with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
-                found = alarms(transaction)
+                found = alarm_groups(transaction)
         except (DatabaseAway, NoSuchTenant):
             return group._replace(empty="The database does not answer, so they are not known.", is_complete=False)
-        entries = (
-            ProblemEntry("error", f"journal {one['stream'][:12]}", f"{one['kind']}: {one['detail']}", where=_day(one))
-            for one in found
+        entries = tuple(
+            ProblemEntry("error", f"journal {one['stream'][:12]}", _alarm_words(one), where=_day(one)) for one in found
         )
         if len(found) == JOURNAL_ROWS:
-            only = f"Only the latest {JOURNAL_ROWS:,} are listed."
-            return group._replace(problems=tuple(entries), empty=only, is_complete=False)
-        return group._replace(problems=tuple(entries))
+            only = f"Only the latest {JOURNAL_ROWS:,} kinds and journals are listed; /api/v1/journal/alarms has all."
+            return group._replace(problems=entries, empty=only, is_complete=False)
+        return group._replace(problems=entries)
 
     def usage(self) -> UsageReport | None:
         """Return the counts of all days; of people those of the last days, since their rows grow without end."""
@@ -317,7 +321,7 @@ class TeamCatalogue:
         with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
             skills, people = use_by_skill(transaction), use_by_person(transaction, since)
             sessions, recent = sessions_by_person(transaction), sessions_by_person(transaction, since)
-        names = {skill for skill, *_ in skills}
+        names = {skill for skill, uses, _ in skills if uses}
         unused = tuple(skill.name for skill in self._list.skills if skill.name not in names)
         source = (f"the journals of {plural(len(sessions), 'person')}".replace("persons", "people"),)
         total, events = (sum(column) for column in zip(*sessions.values(), strict=True)) if sessions else (0, 0)
@@ -340,17 +344,36 @@ class TeamCatalogue:
 
     def session(self, key: str) -> SessionStory | None:
         """Return one session, event by event."""
-        stream, _, session = key.partition(".")
+        stream, _, session = unquote(key).partition(".")
         if "journal" not in self.parts:
             return None
         with self._services.database.transaction(self._caller.tenant, readonly=True) as transaction:
             rows = journal_sessions(transaction, stream=stream, session=session, limit=1)
-            lines = journal_lines(transaction, stream, session=session, limit=WEB_STORY_EVENTS) if rows else []
-        if not rows:
-            return None
-        parsed = (parse_line(one["seq"], one["line"].encode()) for one in lines if one["line"] is not None)
-        story = JournalReader((), self._shown).story_of(_session(rows[0]), parsed)
-        return story._replace(left_out=max(0, int(rows[0]["events"]) - len(lines)))
+            if not rows:
+                return None
+            lines = journal_lines(transaction, stream, session=session, limit=WEB_STORY_EVENTS).lines
+        texts = [(one["seq"], one["line"].encode()) for one in lines if one["line"] is not None]
+        story = JournalReader((), self._shown).story_of(_session(rows[0]), (_line(*text) for text in texts))
+        reduced = sum(is_reduced(data) for _, data in texts)
+        which = "all events" if reduced == len(texts) else plural(reduced, "event")
+        return story._replace(
+            left_out=max(0, int(rows[0]["events"]) - len(lines)),
+            note=f"Reduced, {which}: sizes and digests only." if reduced else "",
+        )
+
+
+def _line(seq: int, data: bytes) -> Line:
+    """Return a stored line; a reduced one has the sum of the whole line, which is not that of its own text."""
+    line = parse_line(seq, data)
+    return line._replace(problem=None) if is_reduced(data) and isinstance(stored_line(data), SentLine) else line
+
+
+def _alarm_words(group: Mapping[str, Any]) -> str:
+    """Return how many alarms of one kind a journal has, and what one of them says."""
+    if group["count"] == 1:
+        return f"{group['kind']}: {group['detail']}"
+    more = " or more" if group["count"] >= JOURNAL_ALARMS else ""
+    return f"{group['kind']}: {group['count']}{more} alarms, such as: {group['detail']}"
 
 
 def _day(row: Mapping[str, Any]) -> str:
@@ -369,9 +392,9 @@ def _version(release: Release, *, current: bool = False) -> SkillVersion:
 def _session(row: Mapping[str, Any]) -> SessionSummary:
     who = " with ".join(filter(None, (row["subject"], row["client"])))
     began, ended = event_time(row["started_ms"])[:19], event_time(row["ended_ms"])[:19] if row["ended_ms"] else ""
-    return SessionSummary(
-        f"{row['stream']}.{row['session']}", row["session"][:8], began, ended, who, int(row["events"]), ()
-    )
+    # Machines name their sessions: a name may hold a slash, which would be another page.
+    key = f"{row['stream']}.{quoted(row['session'], safe='')}"
+    return SessionSummary(key, row["session"][:8], began, ended, who, int(row["events"]), ())
 
 
 class _StoredSessions(Sequence[SessionSummary]):
@@ -384,7 +407,9 @@ class _StoredSessions(Sequence[SessionSummary]):
     @cached_property
     def _count(self) -> int:
         with self._database.transaction(self._tenant, readonly=True) as transaction:
-            row = transaction.row("select count(*) from journal_session where tenant = ?", (self._tenant,))
+            row = transaction.row(
+                "select count(*) from journal_session where tenant = ? and forgotten = 0", (self._tenant,)
+            )
         return int(row[0]) if row else 0
 
     def __len__(self) -> int:
@@ -404,16 +429,16 @@ class _StoredSessions(Sequence[SessionSummary]):
             return [_session(row) for row in journal_sessions(transaction, limit=end - start, start=start)]
 
 
-def _skill_use(name: str, loads: int, denials: int) -> dict[str, Any]:
+def _skill_use(name: str, uses: int, denials: int) -> dict[str, Any]:
     """Return the use of a skill; None is what the counts of a day do not hold."""
     unknown = dict.fromkeys(("sessions", "after_search", "failed"))
-    return {"name": name, "uses": loads, "denied": denials, **unknown}
+    return {"name": name, "uses": uses, "denied": denials, **unknown}
 
 
 def _person_use(
-    who: str, loads: int, skills: int, denials: int, sessions: Mapping[str, tuple[int, int]]
+    who: str, uses: int, skills: int, denials: int, sessions: Mapping[str, tuple[int, int]]
 ) -> dict[str, Any]:
-    counts = {"uses": loads, "skills": skills, "denied": denials, "sessions": sessions.get(who, (0, 0))[0]}
+    counts = {"uses": uses, "skills": skills, "denied": denials, "sessions": sessions.get(who, (0, 0))[0]}
     return {"user": who, "kind": "subject", **counts}
 
 

@@ -291,11 +291,12 @@ class StoryLine(NamedTuple):
 
 
 class SessionStory(NamedTuple):
-    """A session of a journal, event by event; `left_out` events came after those shown."""
+    """A session of a journal, event by event; `left_out` events came after those shown. `note` is about all events."""
 
     summary: SessionSummary
     lines: tuple[StoryLine, ...]
     left_out: int = 0
+    note: str = ""
 
 
 class SkillDetail(NamedTuple):
