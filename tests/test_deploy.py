@@ -105,7 +105,8 @@ def test_servers_start_after_the_migration_and_the_migration_after_the_database(
 def test_the_migration_prints_no_password_into_its_log(compose: dict[str, Any]) -> None:
     migrate = compose["services"]["migrate"]
 
-    assert migrate["entrypoint"] == ["sh", "-c", 'exec skillshelf serve "$$@" >/dev/null', "serve"]
+    assert "entrypoint" not in migrate
+    assert parse(["serve", *migrate["command"]])[1]["write_address"] == "/tmp/database"
 
 
 @needs_checkout
@@ -211,6 +212,14 @@ def test_every_command_of_a_page_is_one_that_the_program_takes(page: Path) -> No
     assert len(found) > 5
     for words in found:
         parse(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_sends_the_address_of_a_migration_into_a_file_that_it_empties_first(page: Path) -> None:
+    migrations = re.findall(r"^.*skillshelf serve migrate .*$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert migrations
+    assert [line for line in migrations if ">" in line] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

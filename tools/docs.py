@@ -210,6 +210,8 @@ def _command(name: str) -> str:
     width = max((len(line) for line, _ in command.examples), default=0)
     examples = "".join(f"{line.ljust(width)}  # {what}\n" for line, what in command.examples)
     parts = [f"## `{usage_of(name)}`", f"{command.help[0].upper()}{command.help[1:]}."]
+    if command.actions:
+        parts.append(_markdown([["action", "meaning"], *([f"`{words}`", what] for words, what in command.actions)]))
     return "\n\n".join([*parts, *([_options(own)] if own else []), *([f"```sh\n{examples}```"] if examples else [])])
 
 

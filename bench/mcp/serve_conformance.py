@@ -3,8 +3,8 @@
     npm install @modelcontextprotocol/conformance@0.2.0-alpha.12
     PYTHONPATH=bench python bench/mcp/serve_conformance.py NODE_MODULES [--node NODE]
 
-The suite has no option for a token, so a relay on the loopback device adds it to each request and changes nothing else.
-Without the token every request must get 401.
+Node 22 or later is needed. The suite has no option for a token, so a relay on the loopback device adds it to each
+request and changes nothing else. Without the token every request must get 401.
 """
 
 from __future__ import annotations

@@ -28,6 +28,17 @@ def test_the_function_of_a_command_is_there(name: str) -> None:
     assert not named or callable(getattr(import_module(f"skillshelf.{named['module']}"), named["name"]))
 
 
+@pytest.mark.parametrize(("line", "start"), [("serve nonsense", "one of: "), ("release nonsense https://x", "known: ")])
+def test_help_shows_every_action_of_a_command_in_a_line_of_its_own(line: str, start: str, machine: Machine) -> None:
+    name, *words = line.split()
+    known = machine.run(name, *words).stderr.rpartition(start)[2].strip(" )\n").split(", ")
+
+    text = machine.run(name, "--help").stdout
+    assert len(known) == len(COMMANDS[name].actions) > 4
+    assert [one for one in known if not any(action.startswith(one) for action, _ in COMMANDS[name].actions)] == []
+    assert [action for action, _ in COMMANDS[name].actions if f"\n  {action} " not in text] == []
+
+
 @pytest.mark.parametrize(
     ("line", "name", "changes", "again"),
     [

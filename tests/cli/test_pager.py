@@ -118,8 +118,7 @@ def test_a_long_list_waits_in_less_and_keeps_its_status(many: Machine) -> None:
         assert "exit" not in first
         # A pager has its own meaning of Ctrl-C; the program must stay, or both would read the keys.
         screen.keys("C-c")
-        screen.keys("G")
-        screen.wait("40 skills (40 user), profile standard")
+        screen.press_until("G", "40 skills (40 user), profile standard")
         screen.keys("q")
         screen.wait("exit 0")
         assert screen.is_as_before

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from base64 import b64encode
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from support.http_sites import Certificates, Site, answer, connect_proxy, make_c
 from support.needs import needs_program
 
 from skillshelf.core.environment import Environment
-from skillshelf.core.http_client import HttpClient, origin_of, require_found
+from skillshelf.core.http_client import HttpClient, bearer_token, origin_of, require_found
 from skillshelf.errors import ConfigurationError, SkillError, SourceRefused, SourceUnreachable
 
 pytestmark = pytest.mark.slow
@@ -239,6 +241,61 @@ def test_a_certificate_is_checked_by_the_authority_that_the_environment_names(
         with pytest.raises(SourceRefused) as caught:
             client(site.url).get(f"{site.url}/a", limit=LIMIT)
         assert refusal(caught) == "certificate"
+        assert "certificate (name its authority with SSL_CERT_FILE)" in str(caught.value)
+
+
+def test_a_port_for_plain_http_is_named_as_such() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as plain, ThreadPoolExecutor(1) as pool:
+        url = f"https://127.0.0.1:{plain.getsockname()[1]}"
+        asked = pool.submit(client(url).get, f"{url}/a", limit=LIMIT)
+        with plain.accept()[0] as connection:
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        with pytest.raises(SourceUnreachable, match="answers without TLS: the server speaks plain HTTP there"):
+            asked.result(timeout=20)
+
+
+def test_a_token_in_the_place_of_its_file_is_not_printed() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        bearer_token(f"/home/ada/sks_default_{'x' * 43}", {})
+    assert str(caught.value) == "token file /home/ada/sks_... cannot be read: No such file or directory"
+
+
+def test_what_stands_in_the_place_of_a_token_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "two").write_text("sks_default_x\nsks_default_y\n")
+    with pytest.raises(ConfigurationError) as caught:
+        bearer_token(f"{tmp_path}/two", {})
+    assert f"token file {tmp_path}/two holds none (write it alone, in one line)" in str(caught.value)
+
+    # As of `--token-file <(command)`.
+    reading, writing = os.pipe()
+    for path in (str(tmp_path), f"/dev/fd/{reading}"):
+        with pytest.raises(ConfigurationError) as caught:
+            bearer_token(path, {})
+        assert str(caught.value) == f"token file {path} is no regular file of at most 4096 bytes"
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("", "set SKILLSHELF_TOKEN, or name a file with --token-file"),
+        ("Bearer sks_default_x", "SKILLSHELF_TOKEN holds none (write it alone, in one line)"),
+        ("sks_default_x\r\nCookie: a", "SKILLSHELF_TOKEN holds none (write it alone, in one line)"),
+    ],
+)
+def test_a_variable_without_a_token_is_named_with_what_to_do(given: str, told: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        bearer_token(None, {"SKILLSHELF_TOKEN": given})
+    assert str(caught.value) == f"a team server needs a token: {told}"
+
+
+def test_a_token_may_end_with_a_line_break_in_a_file_and_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("sks_default_x\n")
+
+    assert bearer_token(str(tmp_path / "token"), {}) == "sks_default_x"
+    assert bearer_token(None, {"SKILLSHELF_TOKEN": "sks_default_x\n"}) == "sks_default_x"
 
 
 @needs_program("openssl")
@@ -248,6 +305,7 @@ def test_the_certificate_of_another_name_is_refused(certificates: Certificates) 
         with pytest.raises(SourceRefused) as caught:
             client("https://wrong.test", env=env).get("https://wrong.test/a", limit=LIMIT)
     assert refusal(caught) == "certificate"
+    assert "SSL_CERT_FILE" not in str(caught.value)
     assert site.requests == []
 
 
@@ -325,3 +383,15 @@ def test_a_proxy_that_says_no_and_one_that_cannot_be_used_are_one_line() -> None
         client("https://site.test", env={"https_proxy": proxy}).get("https://site.test/a", limit=LIMIT)
     with pytest.raises(ConfigurationError, match="https_proxy"):
         client("https://site.test", env={"https_proxy": "socks5://x:1"}).get("https://site.test/a", limit=LIMIT)
+
+
+def test_a_deadline_ends_all_requests_whatever_time_each_of_them_has() -> None:
+    with Site({"/first": answer(b"first"), "/second": answer(b"second")}) as site:
+        asked = client(site.url, deadline=time.monotonic() + 600)
+        late = client(site.url, deadline=time.monotonic())
+
+        assert asked.get(f"{site.url}/first", limit=LIMIT).data == b"first"
+        with pytest.raises(SourceUnreachable, match="does not answer within 5 seconds"):
+            late.get(f"{site.url}/second", limit=LIMIT)
+
+    assert [request.path for request in site.requests] == ["/first"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.host_runs import Run, json_output
-from support.installs import everything, skill_text, trusted, upstream
+from support.installs import everything, lose_store, skill_text, trusted, upstream
 from support.trees import Machine, write_skill
 
 from skillshelf.catalog.tree import skill_tree
@@ -417,14 +417,6 @@ def test_install_frozen_restores_from_the_store_and_leaves_the_lock_alone(machin
     assert "Changed" not in (installed(machine) / "SKILL.md").read_text()
     assert (machine.repo / "skillshelf.lock").read_bytes() == lock
     assert run("verify")[0] == 0
-
-
-def lose_store(machine: Machine) -> None:
-    store = machine.home / ".local/share/skillshelf/store"
-    for path in [store, *store.rglob("*")]:
-        if path.is_dir():
-            path.chmod(0o755)
-    shutil.rmtree(store)
 
 
 def test_install_frozen_never_takes_other_bytes_than_the_locked_ones(machine: Machine, run: Run) -> None:

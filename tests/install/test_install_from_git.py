@@ -16,7 +16,7 @@ import pytest
 from jsonschema import validate
 from schemas import SCHEMAS
 from support.git_server import GitEntry, GitRepository, needs_git, serving_git
-from support.installs import everything, skill_text, trusted
+from support.installs import everything, lose_store, skill_text, trusted
 from support.needs import needs_program
 from support.system_policies import policy_machine
 from support.terminals import COMMAND, terminal
@@ -58,11 +58,7 @@ class Git:
         return self.machine.repo / "skillshelf.lock"
 
     def lose_store(self) -> None:
-        store = self.machine.home / ".local/share/skillshelf/store"
-        for path in [store, *store.rglob("*")]:
-            if path.is_dir():
-                path.chmod(0o755)
-        shutil.rmtree(store)
+        lose_store(self.machine)
 
 
 @pytest.fixture

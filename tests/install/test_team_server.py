@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from support.host_runs import Run, json_output
 from support.http_sites import Site, answer
-from support.installs import skill_text, trusted
+from support.installs import lose_store, skill_text, trusted
 from support.needs import require
 from support.published_servers import fetched, serving, token_for
 from support.trees import Machine, write_skill
@@ -164,6 +165,75 @@ def test_what_was_yanked_is_not_published_again_under_its_version_but_as_the_nex
     assert refused[0] == 4
     assert "yanked" in refused[2]
     assert json_output(run, *sent, schema="publish")["actions"][0]["path"].endswith("/mistaken/versions/2")
+
+
+@pytest.mark.parametrize("yanked", ["none", "locked", "all"])
+def test_a_lock_is_installed_as_it_is_also_after_newer_releases(
+    machine: Machine, run: Run, team: TeamUnderTest, yanked: str
+) -> None:
+    """On the machine of somebody else, whose store has nothing: releases never change, and each can be had."""
+    access = ["--allow-http", "--token-file", str(team.token), "--yes"]
+    name = f"pinned-{yanked}"
+    for body in ("First.", "Second.", "Third."):
+        draft(machine, name, body)
+        assert run("publish", f"./drafts/{name}", "--to", team.url, *access)[0] == 0
+        if body == "Second.":
+            assert run("add", team.url, "--skill", name, *access)[0] == 0
+    for version in {"none": (), "locked": ("2",), "all": ("1", "2", "3")}[yanked]:
+        assert run("release", "yank", team.url, name, version, *access)[0] == 0
+    lock = (machine.repo / "skillshelf.lock").read_bytes()
+    shutil.rmtree(machine.repo / ".agents")
+    lose_store(machine)
+
+    assert run("install", "--frozen", *access)[0] == 0
+
+    assert "Second." in (machine.repo / f".agents/skills/{name}/SKILL.md").read_text()
+    assert (machine.repo / "skillshelf.lock").read_bytes() == lock
+
+
+def test_a_lock_is_installed_from_a_site_that_still_has_the_former_artifact(machine: Machine, run: Run) -> None:
+    """And other bytes at its address are not taken: then the lock cannot be installed, as before."""
+    access = ["--allow-http", "--yes"]
+    public = machine.base / "public"
+
+    def publish(body: str) -> None:
+        draft(machine, "leaflet", body)
+        assert run("publish", "./drafts/leaflet", "--site", str(public), "--yes")[0] == 0
+        for path in public.rglob("*"):
+            if path.is_file():
+                site.routes[f"/{path.relative_to(public)}"] = answer(path.read_bytes())
+
+    with Site() as site:
+        publish("First.")
+        assert run("add", site.url, "--skill", "leaflet", *access)[0] == 0
+        publish("Second.")
+        for is_whole in (True, False):
+            shutil.rmtree(machine.repo / ".agents")
+            lose_store(machine)
+            if not is_whole:
+                former = json.loads((machine.repo / "skillshelf.lock").read_text())["skills"]["leaflet"]["artifact"]
+                place = f"{INDEX_PATH.rpartition('/')[0]}/leaflet/{former[7:23]}/SKILL.md"
+                site.routes[place] = answer((public / place[1:]).read_bytes().replace(b"First.", b"Other."))
+            status, out, _ = run("install", "--frozen", *access)
+            assert (status, "other bytes than the lock" in out) == ((0, False) if is_whole else (1, True))
+
+
+def test_a_server_that_wants_a_token_is_answered_with_what_to_do(
+    machine: Machine, run: Run, team: TeamUnderTest, tmp_path: Path
+) -> None:
+    stranger = tmp_path / "stranger"
+    stranger.write_text("sks_default_" + "A" * 43)
+    add = ["add", team.url, "--skill", "any", "--user", "--yes", "--allow-http"]
+    without, wrong = run(*add), run(*add, "--token-file", str(stranger))
+    assert (without[0], wrong[0]) == (4, 4)
+    assert "needs a token: set SKILLSHELF_TOKEN, or name a file with --token-file" in without[2]
+    assert "the token is not valid here, or no longer" in wrong[2]
+
+    (machine.repo / "skillshelf.toml").write_text(f'[[install]]\nsource = "{team.url}"\nname = "any"\n')
+    trusted(machine)
+    unnamed = run("install", "--allow-http", "--yes", "--token-file", str(stranger))
+    assert unnamed[0] == 4
+    assert f"if this is your team's, set SKILLSHELF_SERVER={team.url}" in unnamed[2]
 
 
 def test_a_token_goes_to_no_server_that_only_a_lock_names(machine: Machine, run: Run, tmp_path: Path) -> None:

@@ -324,15 +324,24 @@ def test_a_client_with_an_early_answer_is_told_of_changes_on_disk(machine: Machi
         ({"http": "nonsense"}, "--http takes HOST:PORT"),
         ({"http": "127.0.0.1:99999"}, "--http takes HOST:PORT"),
         ({"http": "127.0.0.1:0", "token_file": "/nonexistent"}, "cannot be read"),
-        ({"http": "127.0.0.1:0", "token_file": "/dev/null"}, "at least 16"),
-        ({"http": "192.0.2.1:1", "token_file": __file__}, "ASCII|cannot listen"),
+        ({"http": "127.0.0.1:0", "token_file": f"{SOURCE}/skillshelf/py.typed"}, "at least 16"),
+        ({"http": "192.0.2.1:1", "token_file": __file__}, "is no regular file of at most"),
         (
             {"http": "127.0.0.1:0", "allow_host": ["https://skills.example/"]},
             "--allow-host takes a host name",
         ),
         ({"paths": True}, "--paths needs --http"),
     ],
-    ids=["open to all", "no address", "no port", "no token file", "an empty token", "no token", "no name", "no HTTP"],
+    ids=[
+        "open to all",
+        "no address",
+        "no port",
+        "no token file",
+        "an empty token",
+        "no file of a token",
+        "no name",
+        "no HTTP",
+    ],
 )
 def test_invalid_options_are_configuration_errors(machine: Machine, words: dict[str, Any], message: str) -> None:
     values: dict[str, Any] = {

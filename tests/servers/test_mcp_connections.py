@@ -17,6 +17,7 @@ import anyio.to_thread  # isort: skip
 from support.floods import HEADERS, META, NEWER, message
 
 from skillshelf.core.server_socket import listening_socket
+from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.connections import room_within
 from skillshelf.servers.mcp.http import HttpLimits
 from skillshelf.servers.mcp.notices import library_notices
@@ -279,3 +280,22 @@ def test_a_sender_has_at_most_half_of_the_places_and_others_do_not_wait_for_it()
             group.cancel_scope.cancel()
 
     run(check)
+
+
+@pytest.mark.parametrize(
+    ("host", "advice"),
+    [
+        ("192.0.2.1", r"192\.0\.2\.1:0: .+ \(name an address of this machine, such as 127\.0\.0\.1 or 0\.0\.0\.0\)"),
+        ("nowhere.invalid", r"nowhere\.invalid:0: .+ \(name an address of this machine"),
+    ],
+)
+def test_an_address_of_another_machine_is_not_blamed_on_the_port(host: str, advice: str) -> None:
+    with pytest.raises(ConfigurationError, match=advice):
+        listening_socket(host, 0, backlog=1, hint="choose another port")
+
+
+def test_a_port_that_is_in_use_is_blamed_on_the_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}: .+ \(choose another port\)"):
+            listening_socket("127.0.0.1", port, backlog=1, hint="choose another port")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -19,7 +23,9 @@ from support.waiting import wait_for
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, PostgresDatabase, SqliteDatabase, migrate_postgres, open_database
+from skillshelf.servers.team.journal_removal import apply_retention
 from skillshelf.servers.team.migrations import MIGRATIONS, SHARED_TABLES, TENANT_TABLES, Migration
+from skillshelf.servers.team.postgres_waits import Attempts
 from skillshelf.servers.team.tokens import create_token, list_tokens, set_member
 from skillshelf.servers.team.values import DatabaseAway, DatabaseFull, NoSuchTenant, RowExists
 
@@ -147,6 +153,17 @@ def test_a_transaction_is_whole_or_not_at_all(database: Database) -> None:
         assert transaction.rows("select * from member") == []
 
 
+def test_a_transaction_that_reads_sees_one_state_whatever_is_written_meanwhile(database: Database) -> None:
+    with database.transaction("default", readonly=True) as reading:
+        assert reading.rows("select * from member") == []
+        with database.transaction("default") as writing:
+            writing.execute("insert into member values (?, ?, ?)", ("default", "ada", "reader"))
+        assert reading.rows("select * from member") == []
+
+    with database.transaction("default", readonly=True) as later:
+        assert len(later.rows("select * from member")) == 1
+
+
 def test_a_key_that_is_taken_is_an_error_of_its_own(database: Database) -> None:
     set_member(database, "default", "ada", "reader")
 
@@ -212,6 +229,36 @@ def test_an_older_file_is_migrated_and_a_copy_of_it_stays_beside(tmp_path: Path)
     assert (tmp_path / f"team.sqlite.v{len(MIGRATIONS)}").stat().st_mode & 0o777 == 0o600
 
 
+MIGRATE_ON_A_SMALL_DISK = """
+import resource, signal, sys
+from skillshelf.servers.team.sqlite_database import SqliteDatabase
+from skillshelf.servers.team.values import DatabaseAway
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, resource.RLIM_INFINITY))
+try:
+    SqliteDatabase(sys.argv[1])
+except DatabaseAway:
+    sys.exit(5)
+"""
+
+
+@pytest.mark.slow
+def test_a_copy_that_finds_no_space_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    with closing(SqliteDatabase(str(path), migrations=MIGRATIONS[:-1])) as old, old.transaction("default") as begun:
+        begun.execute("insert into policy (tenant, name, value) values (?, ?, ?)", ("default", "x", "y" * 1_000_000))
+    version = len(MIGRATIONS) - 1
+
+    done = subprocess.run([sys.executable, "-c", MIGRATE_ON_A_SMALL_DISK, str(path)], timeout=60, check=False)
+
+    assert done.returncode == 5
+    assert [one.name for one in tmp_path.iterdir() if f".v{version}" in one.name] == []
+    with closing(SqliteDatabase(str(path))) as new, new.transaction("default", readonly=True) as transaction:
+        assert transaction.row("select length(value) from policy") == (1_000_000,)
+    assert [one.name for one in tmp_path.iterdir() if f".v{version}" in one.name] == [f"team.sqlite.v{version}"]
+
+
 def test_a_newer_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "team.sqlite"
     SqliteDatabase(str(path), migrations=NEWER).close()
@@ -255,7 +302,7 @@ def test_a_file_that_is_not_a_database_or_is_gone_is_an_error(tmp_path: Path) ->
 
 
 def test_another_kind_of_address_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="--database takes"):
+    with pytest.raises(ConfigurationError, match="sqlite:///FILE or postgresql"):
         open_database("mysql://localhost/team")
 
 
@@ -318,6 +365,22 @@ def test_a_server_refuses_a_role_with_bypassrls_and_a_member_of_the_owner(cluste
 
 
 @pytest.mark.slow
+def test_a_server_refuses_a_superuser_who_takes_on_the_role_of_the_server(cluster: PostgresCluster) -> None:
+    """`reset role` would make it a superuser again."""
+    import psycopg
+
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    with pytest.raises(ConfigurationError, match="the role postgres is a superuser"):
+        open_database(f"{owner}&options=-c%20role%3Dskillshelf_app")
+    with role(cluster, owner, "disguised", "superuser") as address:
+        with psycopg.connect(owner, autocommit=True) as connection:
+            connection.execute("alter role disguised set role = skillshelf_app")
+        with pytest.raises(ConfigurationError, match="the role disguised is a superuser"):
+            open_database(address)
+
+
+@pytest.mark.slow
 def test_a_server_refuses_the_owner_of_the_tables(cluster: PostgresCluster) -> None:
     import psycopg
 
@@ -357,6 +420,34 @@ def test_a_newer_database_is_refused_and_a_role_that_may_not_migrate_is_told(clu
         pytest.raises(ConfigurationError, match="this role may not migrate"),
     ):
         migrate_postgres(address, migrations=(*NEWER, NEWER[-1]))
+
+
+@pytest.mark.slow
+def test_an_owner_that_may_not_change_the_password_of_the_role_is_told_who_may(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    # As where two databases of one cluster have owners of their own.
+    migrate_postgres(cluster.new_database(), PASSWORD)
+    other = cluster.new_database()
+    with role(cluster, other, "second_owner", "createrole") as address:
+        with psycopg.connect(other, autocommit=True) as connection:
+            connection.execute(f"grant create on database {connection.info.dbname} to second_owner".encode())
+        with pytest.raises(ConfigurationError, match="an administrator run `alter role skillshelf_app password"):
+            migrate_postgres(address, PASSWORD)
+        assert migrate_postgres(address).version == len(MIGRATIONS)
+
+
+@pytest.mark.slow
+def test_a_migration_that_waits_too_long_says_for_whom_and_changes_nothing(cluster: PostgresCluster) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    with psycopg.connect(owner, autocommit=True) as other:
+        other.execute("select pg_advisory_lock(hashtext('skillshelf.migrate'))")
+        with pytest.raises(DatabaseAway, match=r"waited 1 s .* for another one, or for whoever uses the tables"):
+            migrate_postgres(owner, PASSWORD, wait_seconds=1)
+
+    assert migrate_postgres(owner, PASSWORD).before == 0
 
 
 @pytest.mark.slow
@@ -406,6 +497,24 @@ def test_two_servers_may_add_the_same_day_at_the_same_time(postgres: PostgresDat
 
 
 @pytest.mark.slow
+def test_a_day_is_added_while_a_backup_reads_and_none_is_dropped_then(postgres: PostgresDatabase) -> None:
+    with postgres.transaction("default") as transaction:
+        transaction.rows("select add_event_day(?)", (DAY,))
+    with postgres.transaction("default", readonly=True) as backup:
+        backup.rows("select count(*) from event")
+        with postgres.transaction("default") as transaction:
+            transaction.rows("select add_event_day(?)", (DAY + 1,))
+        with pytest.raises(DatabaseAway, match="in use, by a backup for example"):
+            apply_retention(postgres, 1, now=2_000_000_000_000)
+    with postgres.transaction("default") as transaction:
+        assert transaction.rows("select event_days()") == [(DAY,), (DAY + 1,)]
+        partitions = "select count(*), count(distinct indrelid) from pg_index join pg_inherits on inhrelid = indexrelid"
+        indexes = "select count(*) from pg_index where indrelid = 'event'::regclass"
+        # Both have the indexes of the table, and nothing else.
+        assert transaction.row(partitions) == (2 * (transaction.row(indexes) or (0,))[0], 2)
+
+
+@pytest.mark.slow
 def test_a_server_that_went_away_is_an_error_and_then_comes_back(cluster: PostgresCluster) -> None:
     import psycopg
 
@@ -420,6 +529,57 @@ def test_a_server_that_went_away_is_an_error_and_then_comes_back(cluster: Postgr
         database.check()
     with pytest.raises(DatabaseAway):
         open_database("postgresql://nobody@/team?host=/nonexistent")
+
+
+@pytest.mark.slow
+def test_a_database_that_hangs_is_away_after_a_time_and_then_comes_back(
+    postgres: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "skillshelf.servers.team.postgres_database"
+    with postgres.transaction("default") as transaction:
+        (process,) = transaction.row("select pg_backend_pid()") or ()
+    with ThreadPoolExecutor(1) as pool:
+        os.kill(process, signal.SIGSTOP)
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr(f"{module}.BEGIN_SECONDS", 0.5)
+                found = pool.submit(postgres.check).exception(timeout=60)
+            assert isinstance(found, DatabaseAway)
+        finally:
+            os.kill(process, signal.SIGCONT)
+        postgres.check()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{module}.WAIT_SECONDS", 0.5)
+            found = pool.submit(execute, postgres, "select pg_sleep(15)").exception(timeout=60)
+        assert isinstance(found, DatabaseAway)
+        postgres.check()
+
+
+def test_while_a_database_hangs_one_attempt_waits_and_the_others_are_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("skillshelf.servers.team.postgres_waits._SLOW_SECONDS", 0.0)
+    attempts, told = Attempts(), []
+
+    def begin(problem: str | None = None) -> None:
+        with attempts.attempt():
+            told.append(problem)
+            if problem is not None:
+                raise DatabaseAway(problem)
+
+    with attempts.attempt():
+        begin()
+        with pytest.raises(DatabaseAway, match="it hangs"):
+            begin("it hangs")
+    with pytest.raises(DatabaseAway, match="it hangs"):
+        begin("it hangs")
+    with attempts.attempt():
+        with pytest.raises(DatabaseAway, match="it hangs"):
+            begin("nobody tries this")
+        assert told == [None, "it hangs", "it hangs"]
+    with attempts.attempt():
+        begin()
 
 
 @pytest.mark.slow

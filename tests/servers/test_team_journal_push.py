@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import jsonschema
 import pytest
@@ -23,18 +24,20 @@ from skillshelf.cli.main import main
 from skillshelf.core.environment import make_environment
 from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest
 from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_PAGE_BYTES, JOURNAL_ROWS
-from skillshelf.errors import SourceRefused, SourceUnreachable
+from skillshelf.errors import ConfigurationError, SourceRefused, SourceUnreachable
 from skillshelf.journal.file import Journal
-from skillshelf.journal.format import digest_of, parse_line
+from skillshelf.journal.format import digest_of, parse_line, seal
 from skillshelf.journal.parts import Rotation
 from skillshelf.journal.push import JournalPush, JournalServer, StreamState, push_journal
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.journal.stored_chain import verify_stored
-from skillshelf.servers.team.database import Database, open_database
+from skillshelf.servers.team.database import Database, SqliteDatabase, open_database
 from skillshelf.servers.team.journal_intake import SERVER, set_content, take
+from skillshelf.servers.team.journal_records import journal_sessions
 from skillshelf.servers.team.journal_removal import forget
 from skillshelf.servers.team.own_journals import OwnJournals
-from skillshelf.servers.team.values import ADMIN, JOURNAL_READ, JOURNAL_WRITE
+from skillshelf.servers.team.tokens import create_token
+from skillshelf.servers.team.values import ADMIN, JOURNAL_READ, JOURNAL_WRITE, DatabaseAway
 
 
 @pytest.fixture
@@ -89,6 +92,41 @@ def test_an_empty_journal_has_nothing_to_send(team: RunningTeam, tmp_path: Path)
     (tmp_path / "run.jsonl").write_bytes(b"")
 
     assert push(team, tmp_path / "run.jsonl") == JournalPush("", None, 0)
+
+
+def test_a_journal_that_begins_with_an_empty_line_is_not_one_with_nothing_to_send(
+    team: RunningTeam, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, 3)
+    path.write_bytes(b"\n" + path.read_bytes())
+
+    assert push(team, path) == JournalPush("", None, 0, "line 1: an empty line")
+
+
+def test_the_id_of_a_stream_that_a_newer_version_kept_is_left_alone(team: RunningTeam, tmp_path: Path) -> None:
+    path, kept = tmp_path / "run.jsonl", '{"version": 2, "stream": "' + "ab" * 16 + '"}'
+    write_journal(path, 3)
+    Path(f"{path}.stream").write_text(kept)
+
+    with pytest.raises(ConfigurationError, match="version 2 is of a newer skillshelf"):
+        push(team, path)
+
+    assert Path(f"{path}.stream").read_text() == kept
+
+
+def test_a_link_in_the_place_of_the_id_of_a_stream_is_not_followed(team: RunningTeam, tmp_path: Path) -> None:
+    path, other = tmp_path / "run.jsonl", tmp_path / "other"
+    lines = write_journal(path, 3)
+    other.write_text("of the user")
+    Path(f"{path}.stream").symlink_to(other)
+
+    done = push(team, path)
+
+    assert stored(team, done.stream) == lines
+    assert push(team, path) == done._replace(stored=0)
+    assert other.read_text() == "of the user"
+    assert Path(f"{path}.stream").is_symlink()
 
 
 def test_a_rotated_journal_is_one_stream_also_when_its_first_parts_are_gone(team: RunningTeam, tmp_path: Path) -> None:
@@ -197,6 +235,28 @@ def test_a_cut_end_is_visible_to_push_and_to_verify(
     assert alarms(team) == ["cut"]
 
 
+@pytest.mark.parametrize(
+    ("left", "problem", "alarm"),
+    [(b"", "the end was cut off: the server has lines up to seq 5", "cut"), (b"x\n", "line 1: ", "edited")],
+)
+def test_a_journal_without_any_of_its_lines_is_not_one_with_nothing_to_send(
+    team: RunningTeam, machine: Machine, left: bytes, problem: str, alarm: str
+) -> None:
+    path = machine.base / "run.jsonl"
+    write_journal(path, 6)
+    machine.env["SKILLSHELF_TOKEN"] = team.token("ada", JOURNAL_WRITE)
+    machine.run("log", "push", team.url, str(path), "--allow-http")
+    path.write_bytes(left)
+
+    pushed = machine.run("log", "push", team.url, str(path), "--allow-http")
+    verified = machine.run("log", "verify", str(path), "--server", team.url, "--allow-http")
+
+    assert (pushed.returncode, verified.returncode) == (1, 1)
+    assert problem in pushed.stderr
+    assert "cut" in verified.stdout
+    assert alarms(team) == [alarm]
+
+
 def test_a_file_that_went_on_after_a_cut_is_a_fork(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     lines = write_journal(path, 6)
@@ -303,6 +363,29 @@ def test_lines_before_an_edited_one_are_sent_and_the_line_is_named(team: Running
     assert (done.problem or "").startswith("line 4: its sum does not match")
     assert stored(team, done.stream) == lines[:3]
     assert alarms(team) == ["edited"]
+
+
+def test_a_sent_line_that_was_changed_is_an_alarm_and_the_lines_after_it_are_sent(
+    team: RunningTeam, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    # The last line has a member that looks as if it continued the changed one.
+    changed, _ = seal({**json.loads(chain(events(6))[3]), "verdict": "deny", "sum": None})
+    record = {"type": "tool_started", "session": "s1", "arguments": {"prev": digest_of(changed)}}
+    lines = chain([*events(4), record, *events(3)])
+    path.write_bytes(b"".join(line + b"\n" for line in lines[:6]))
+    assert push(team, path).problem is None
+    assert push(team, path).problem is None
+
+    path.write_bytes(b"".join(line + b"\n" for line in [*lines[:3], changed, *lines[4:]]))
+    done = push(team, path)
+
+    assert (done.acknowledged, done.stored) == (7, 2)
+    assert (done.problem or "").startswith("line 4, or the one after it, was changed")
+    assert stored(team, done.stream) == lines
+    assert alarms(team) == ["edited"]
+    path.write_bytes(b"".join(line + b"\n" for line in [lines[0], lines[2], lines[1], *lines[3:]]))
+    assert (push(team, path).problem or "").startswith("line 1, or the one after it, was changed")
 
 
 def test_a_journal_in_the_place_of_another_is_reported_and_sent_only_when_its_owner_says_so(
@@ -453,6 +536,36 @@ def test_every_alarm_is_found_by_pages_stream_and_kind_and_one_stream_hides_no_o
     assert "cut: x" in page
 
 
+def test_every_session_and_every_use_is_found_by_pages(team: RunningTeam, tmp_path: Path) -> None:
+    ada, auditor = team.token("ada", JOURNAL_WRITE), team.token("auditor", JOURNAL_READ)
+    names = [f"skill-{number}" for number in range(7)]
+    for number in range(2):
+        # In each journal all sessions have one time, and names that an address must escape.
+        acts = [{"type": "skill_loaded", "session": f"s.{name}/\u00e9&", "name": name, "ts_ms": NOW} for name in names]
+        path = tmp_path / f"{number}.jsonl"
+        path.write_bytes(b"".join(line + b"\n" for line in chain([{**acts[0], "machine": number}, *acts[1:]])))
+        assert push(team, path, ada).problem is None
+
+    def pages(route: str, name: str) -> list[list[dict[str, Any]]]:
+        found, following = [], None
+        while True:
+            query = urlencode({"limit": 3, **({} if following is None else {"after": following})})
+            page = team.get(f"/api/v1/{route}{'&' if '?' in route else '?'}{query}", auditor).json
+            found.append(page[name])
+            following = page["next"]
+            if following is None:
+                return found
+
+    sessions, use = pages("journal/sessions", "sessions"), pages("usage", "usage")
+    assert [len(page) for page in sessions] == [3, 3, 3, 3, 2]
+    assert len({(one["stream"], one["session"]) for page in sessions for one in page}) == 14
+    assert [len(page) for page in use] == [3, 3, 1]
+    assert [one["skill"] for page in use for one in page] == names
+    assert [one["skill"] for page in pages("usage?by=person", "usage") for one in page] == names
+    assert [[one["loads"] for one in page] for page in pages("usage?by=day", "usage")] == [[14]]
+    assert team.get("/api/v1/journal/sessions?after=x", auditor).status == 400
+
+
 def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     write_journal(path, 8)
@@ -461,7 +574,7 @@ def test_another_tenant_sees_no_stream_session_alarm_or_use(team: RunningTeam, t
     token = team.token("eve", JOURNAL_READ, JOURNAL_WRITE, tenant="other")
 
     assert team.get(f"/api/v1/journal?stream={stream}", token).status == 404
-    assert team.get("/api/v1/journal/sessions", token).json == {"sessions": []}
+    assert team.get("/api/v1/journal/sessions", token).json == {"sessions": [], "next": None}
     assert team.get("/api/v1/journal/streams", token).json["streams"] == []
     assert team.get("/api/v1/usage?by=person", token).json["usage"] == []
     assert push(team, path, token).stored == 8
@@ -533,6 +646,7 @@ EMPTY = b'{"acknowledged": null, "head": null, "content": "full"}'
         (answer(b'{"acknowledged": 2, "head": "' + b"a" * 64 + b'"}'), b"", 1, "it was changed"),
         (redirect("http://localhost:9/"), b"", 4, "address"),
         (answer(b"", 401), b"", 4, "refuses access"),
+        (answer(b"the token has no\x1b[2J scope", 403, Content_Type="text/plain"), b"", 4, ": the token has no"),
     ],
 )
 def test_a_server_that_lies_costs_one_line_and_no_lie_is_repeated(
@@ -584,6 +698,17 @@ def test_a_command_sends_its_journal_only_if_the_users_own_file_says_so(
     assert main(words) == 0
     assert capsys.readouterr().err.count("the journal was not sent") == 1
 
+    before = journal.read_bytes()
+    site = ["site", str(machine.base / "site"), "--journal", str(journal), *words[words.index("--home") :][:2]]
+    assert main([*site, "--cwd", str(machine.repo)]) == 0
+    assert "the journal was not sent" not in capsys.readouterr().err
+    assert journal.read_bytes() == before
+
+    journal.unlink()
+    own.write_text("[journal\n")
+    assert main(words) == 2
+    assert "the journal was not sent" not in capsys.readouterr().err
+
 
 # The sessions of the server itself ----------------------------------------------------------------
 
@@ -606,6 +731,64 @@ def test_the_journals_of_a_process_that_was_killed_are_stored_by_the_next(
         sessions = team.get("/api/v1/journal/sessions", team.token("a", JOURNAL_READ)).json["sessions"]
         assert stored(team, sessions[0]["stream"]) == lines
     assert {one["session"]: one["subject"] for one in sessions} == {"s1": "ada", "late": "ben"}
+    assert list((tmp_path / "journals").iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_stored_when_the_database_is_back_and_by_a_server_that_runs_already(
+    tmp_path: Path,
+) -> None:
+    database, now = SqliteDatabase(str(tmp_path / "team.db")), 0.0
+
+    def killed(session: str) -> None:
+        journals = OwnJournals(database, str(tmp_path / "journals"))
+        write_journal(Path(journals.path_of("default")), 3, session=session, subject="ada")
+        os.close(journals._held)
+
+    def sessions() -> set[str]:
+        with database.transaction("default", readonly=True) as transaction:
+            return {one["session"] for one in journal_sessions(transaction)}
+
+    killed("first")
+    running = OwnJournals(database, str(tmp_path / "journals"), seconds=600, clock=lambda: now)
+    (tmp_path / "team.db").rename(tmp_path / "away")
+    with pytest.raises(DatabaseAway):
+        running.adopt_if_due()
+    (tmp_path / "away").rename(tmp_path / "team.db")
+    running.adopt_if_due()
+    assert sessions() == {"first"}
+
+    killed("second")
+    now = 599
+    running.adopt_if_due()
+    assert sessions() == {"first"}
+    now = 600
+    running.adopt_if_due()
+    assert sessions() == {"first", "second"}
+    running.close()
+    database.close()
+    assert list((tmp_path / "journals").iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_left_alone_by_a_server_with_another_database(tmp_path: Path) -> None:
+    # Its first tenant was made at another time.
+    own, other = SqliteDatabase(str(tmp_path / "own.db")), SqliteDatabase(str(tmp_path / "other.db"))
+    with other.transaction("default") as transaction:
+        transaction.execute("update tenant set created = created + 1")
+    killed = OwnJournals(own, str(tmp_path / "journals"))
+    write_journal(Path(killed.path_of("default")), 3, subject="ada")
+    os.close(killed._held)
+
+    def sessions_after_adoption(database: SqliteDatabase) -> list[str]:
+        running = OwnJournals(database, str(tmp_path / "journals"))
+        running.adopt()
+        running.close()
+        with database.transaction("default", readonly=True) as transaction:
+            found = [str(one["subject"]) for one in journal_sessions(transaction)]
+        database.close()
+        return found
+
+    assert sessions_after_adoption(other) == []
+    assert sessions_after_adoption(own) == ["ada"]
     assert list((tmp_path / "journals").iterdir()) == []
 
 
@@ -686,7 +869,7 @@ def test_a_part_that_a_killed_process_left_without_the_next_one_is_continued(
     journals.store()
     journals.store()
 
-    assert b"ada" not in texts_in(tmp_path / "journals")
+    assert b'"ada"' not in texts_in(tmp_path / "journals")
     with running_team(machine, database) as team:
         assert verified(team, "all") == [True]
     journals.close()
@@ -835,6 +1018,17 @@ def test_the_commands_say_what_is_kept(tmp_path: Path, capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     assert out == ""
     assert "the journals of default know nothing about 'adda'" in err
+    with closing(open_database(url)) as database:
+        take(database, ADA, "ef" * 16, chain(events(2)))
+        create_token(database, "default", "ada", ["admin"], expires=1)
+        create_token(database, "default", "bob", ["admin"])
+    assert main(["serve", "forget", "ada", "--database", url, "--home", str(tmp_path)]) == 0
+    assert "tokens stay valid" not in capsys.readouterr().err
+    with closing(open_database(url)) as database:
+        take(database, ADA, "01" * 16, chain(events(2)))
+        create_token(database, "default", "ada", ["admin"])
+    assert main(["serve", "forget", "ada", "--database", url, "--home", str(tmp_path)]) == 0
+    assert "tokens stay valid; end them with `skillshelf serve token revoke ada`" in capsys.readouterr().err
     assert said("journal", "digest") == {"tenant": "default", "content": "digest"}
     for words in (["retention"], ["retention", "--keep-lines", "x"], ["journal", "some"], ["forget"]):
         assert main(["serve", *words, *place]) == 2

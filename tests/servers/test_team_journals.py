@@ -31,7 +31,7 @@ from skillshelf.servers.team.journal_records import (
     streams,
     usage,
 )
-from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
+from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days, remove_days
 from skillshelf.servers.team.journal_rows import day_of
 from skillshelf.servers.team.values import Caller, TeamError
 
@@ -389,6 +389,19 @@ def test_sessions_are_found_by_subject_client_and_time(place: Place) -> None:
     ]
 
 
+def test_a_clock_that_goes_ahead_keeps_no_session_above_those_that_come_later(place: Place) -> None:
+    database, caller = place
+    ahead = [{**event, "ts_ms": at} for event in events(1, session="ahead") for at in (2**62, NOW + 400 * DAY_MS)]
+    push(place, chain(ahead))
+    push(place, chain([{**events(1, session="later")[0], "ts_ms": NOW + 1}]), stream="cd" * 16, now=NOW + 2)
+
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        found = journal_sessions(transaction)
+
+    times = {one["session"]: (one["started_ms"], one["latest_ms"]) for one in found}
+    assert list(times.items()) == [("later", (NOW + 1, NOW + 1)), ("ahead", (NOW, NOW))]
+
+
 def test_a_stream_of_a_server_has_the_subjects_of_its_lines(place: Place) -> None:
     database, caller = place
     lines = chain([*events(2, session="a", subject="ada"), *events(2, session="b", subject="ben")])
@@ -634,6 +647,29 @@ def test_days_that_are_not_kept_go_and_the_stream_goes_on(place: Place) -> None:
     assert sum(row["loads"] for row in used(place)) > 0
 
 
+def test_retention_leaves_no_hole_where_the_clocks_of_two_servers_differ(place: Place) -> None:
+    database, caller = place
+    lines = chain(events(9))
+    midnight = NOW + 10 * DAY_MS
+    for first, now in ((0, midnight + 5), (3, midnight - 5), (6, midnight + 10)):
+        push(place, lines[first : first + 3], now=now)
+
+    remove_days(database, caller.tenant, 5, now=midnight + 5 * DAY_MS)
+    assert stored(place) == lines
+
+    remove_days(database, caller.tenant, 5, now=midnight + 6 * DAY_MS)
+    assert stored(place) == []
+
+
+def test_a_clock_that_was_far_ahead_once_keeps_no_later_line_for_long(place: Place) -> None:
+    database, caller = place
+    lines = chain(events(4))
+    push(place, lines[:2], now=NOW + 400 * DAY_MS)
+    push(place, lines[2:], now=NOW)
+
+    assert remove_days(database, caller.tenant, 5, now=NOW + 6 * DAY_MS) == 2
+
+
 @pytest.mark.parametrize("clock", [1000, NOW + 900 * DAY_MS], ids=["behind", "ahead"])
 def test_a_session_is_kept_as_long_as_its_lines_whatever_the_clock_of_its_machine(place: Place, clock: int) -> None:
     database, caller = place
@@ -684,6 +720,40 @@ def test_forgetting_a_person_leaves_what_the_chain_needs_and_counts_without_the_
     assert push(place, own, stream="cd" * 16).problem == "forgotten"
     assert alarms_of(place) == []
     assert forget(database, caller.tenant, "ada") == (0, 0, 0)
+
+
+def test_forgetting_a_person_removes_the_machines_that_nobody_else_uses(place: Place) -> None:
+    database, caller = place
+    ben = caller._replace(subject="ben")
+    for stream, sender, machine in (("a1", caller, "own"), ("a2", caller, ""), ("a3", caller, "shared")):
+        take(database, sender, stream * 16, chain(events(5, session=stream)), machine=machine)
+    take(database, ben, "b1" * 16, chain(events(5, session="b1")), machine="shared")
+
+    def machines() -> set[str]:
+        with database.transaction(caller.tenant, readonly=True) as transaction:
+            return {machine for (machine,) in transaction.rows("select machine from usage_machine")}
+
+    before = used(place)
+    assert machines() == {"own", "a2" * 16, "shared"}
+    forget(database, caller.tenant, "ada")
+
+    assert machines() == {"shared"}
+    assert used(place) == before
+
+
+def test_no_file_of_sqlite_has_the_text_of_a_forgotten_person_also_while_a_server_runs(tmp_path: Path) -> None:
+    database, served = SqliteDatabase(str(tmp_path / "team.db")), SqliteDatabase(str(tmp_path / "team.db"))
+    take(served, ADA, ID, chain(events(300)), now=NOW)
+
+    def texts() -> bytes:
+        return b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+    assert b"the secret is 4711" in texts()
+    forget(database, "default", "ada")
+
+    assert b"the secret is 4711" not in texts()
+    served.close()
+    database.close()
 
 
 def test_a_session_that_names_a_forgotten_person_in_the_journal_of_another_goes_too(place: Place) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,12 +17,14 @@ import pytest
 from support.mcps import ERAS, HELLO, run
 from support.teams import RunningTeam, running_team
 from support.trees import SOURCE, Machine, write_skill
+from support.waiting import wait_for
 
 import httpx2  # isort: skip
 import mcp_types as types  # isort: skip
 from mcp import Client  # isort: skip
 from mcp.client.streamable_http import streamable_http_client  # isort: skip
 
+from skillshelf.servers.mcp.http import HttpLimits
 from skillshelf.servers.team.database import SqliteDatabase
 
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -101,6 +104,69 @@ def test_a_session_belongs_to_its_caller_and_an_unknown_one_is_not_found(machine
         assert use(team.token("ada", "skills:read"), session) == 200
         assert use(ada, session, "DELETE") == 200
         assert use(ada, session) == 404
+
+
+def test_a_session_whose_end_was_refused_still_counts_among_the_sessions(machine: Machine, tmp_path: Path) -> None:
+    limits = HttpLimits(sessions=3, requests=2, session_rest_seconds=0, wait_seconds=5)
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite")), limits=limits) as team:
+        team.wait_until_ready()
+        ada, bob = team.token("ada", "skills:read"), team.token("bob", "skills:read")
+        opened, hello = [], json.dumps(HELLO).encode()
+
+        for _ in range(7):
+            answer = team.ask("POST", "/mcp", ada, headers=JSON, body=hello)
+            assert answer.status == 200, answer.body
+            opened.append(answer.headers["mcp-session-id"])
+            headers = {**JSON, "mcp-session-id": opened[-1]}
+            assert team.ask("DELETE", "/mcp", bob, headers=headers).status == 404
+
+        assert "\nskillshelf_sessions 3\n" in team.get("/metrics").body.decode()
+        assert team.ask("DELETE", "/mcp", ada, headers={**JSON, "mcp-session-id": opened[0]}).status == 404
+        assert team.ask("DELETE", "/mcp", ada, headers={**JSON, "mcp-session-id": opened[-1]}).status == 200
+        assert "\nskillshelf_sessions 2\n" in team.get("/metrics").body.decode()
+
+
+def test_somebody_who_opens_many_sessions_ends_their_own_and_nobody_elses(machine: Machine, tmp_path: Path) -> None:
+    limits = HttpLimits(sessions=4, requests=2, session_rest_seconds=0, wait_seconds=5)
+    database = SqliteDatabase(str(tmp_path / "team.sqlite"))
+    database.add_tenant("acme")
+    with running_team(machine, database, limits=limits) as team:
+        team.wait_until_ready()
+        ping = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
+
+        def use(token: str, name: str) -> int:
+            headers = {**JSON, "mcp-session-id": name, "mcp-protocol-version": "2025-11-25"}
+            return team.ask("POST", "/mcp", token, headers=headers, body=ping).status
+
+        def opened(token: str) -> str:
+            found = team.ask("POST", "/mcp", token, headers=JSON, body=json.dumps(HELLO).encode())
+            assert found.status == 200, found.body
+            assert use(token, found.headers["mcp-session-id"]) == 200
+            return found.headers["mcp-session-id"]
+
+        ada, eve = team.token("ada", "skills:read"), team.token("eve", "skills:read", tenant="acme")
+        kept = opened(ada)
+        many = [opened(eve) for _ in range(8)]
+
+        assert use(ada, kept) == 200
+        assert [use(eve, name) for name in many] == [404] * 5 + [200] * 3
+
+
+def test_somebody_whose_sessions_are_all_in_use_waits_and_ends_none_of_others(machine: Machine, tmp_path: Path) -> None:
+    limits = HttpLimits(sessions=4, requests=2, session_rest_seconds=1, wait_seconds=0.1)
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite")), limits=limits) as team:
+        team.wait_until_ready()
+        ada, eve = team.token("ada", "skills:read"), team.token("eve", "skills:read")
+        hello, ping = json.dumps(HELLO).encode(), b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}'
+        kept = team.ask("POST", "/mcp", ada, headers=JSON, body=hello).headers["mcp-session-id"]
+        rests_at = time.monotonic() + 1.1
+        wait_for(lambda: time.monotonic() > rests_at or None)
+
+        # The last ones are refused, or end another one of hers if the machine is slow.
+        assert {team.ask("POST", "/mcp", eve, headers=JSON, body=hello).status for _ in range(5)} <= {200, 503}
+
+        headers = {**JSON, "mcp-session-id": kept, "mcp-protocol-version": "2025-11-25"}
+        assert team.ask("POST", "/mcp", ada, headers=headers, body=ping).status == 200
 
 
 def test_every_session_of_the_journal_names_the_person_and_the_program(machine: Machine, tmp_path: Path) -> None:
@@ -196,6 +262,23 @@ def test_the_command_serves_until_a_signal_and_ends_what_runs(machine: Machine) 
         process.kill()
         process.communicate()
     assert json.loads(journal.read_text().splitlines()[-1])["type"] == "session_ended"
+
+
+@pytest.mark.slow
+def test_the_command_says_how_many_skills_of_an_untrusted_project_it_does_not_serve(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    write_skill(machine.repo / ".agents/skills", "beta")
+    process = start(machine)
+    assert process.stderr
+    try:
+        lines = [process.stderr.readline()]
+        while lines[-1] and "ready: " not in lines[-1]:
+            lines.append(process.stderr.readline())
+        assert lines[-1] == "skillshelf: ready: 1 skill\n"
+        assert process.stderr.readline().startswith("skillshelf: 1 skill of this project is hidden from models")
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.slow

@@ -67,6 +67,20 @@ def test_every_metric_is_moved_by_what_it_counts(machine: Machine, database: Dat
     assert found["skillshelf_journal_lines_total"] == 3
 
 
+def test_the_first_event_is_an_increase_of_its_counter(machine: Machine, database: Database) -> None:
+    with running_team(machine, database) as team:
+        lines = team.get("/metrics").body.decode().splitlines()
+
+    # A counter that appears with its first event has increased by nothing, and no alarm sees it.
+    assert {
+        "skillshelf_refused_tokens_total 0",
+        "skillshelf_releases_total 0",
+        'skillshelf_logins_total{outcome="refused"} 0',
+        'skillshelf_journal_refused_total{kind="fork"} 0',
+        'skillshelf_journal_refused_total{kind="cut"} 0',
+    } <= set(lines)
+
+
 def test_the_metrics_say_that_the_database_is_away_also_if_nobody_asks_whether_the_server_is_ready(
     machine: Machine, tmp_path: Path
 ) -> None:
@@ -87,6 +101,23 @@ def test_a_blob_store_that_cannot_be_written_makes_a_server_not_ready(machine: M
 
         assert (found["status"], found["checks"]["blobs"]) == ("not ready", "cannot be used")
         assert str(tmp_path) not in json.dumps(found)
+
+
+def test_a_data_folder_that_cannot_be_written_makes_a_server_with_releases_not_ready(
+    machine: Machine, tmp_path: Path
+) -> None:
+    # Where the files of releases are kept that somebody uses.
+    (machine.base / "team").write_text("not a folder")
+    blobs = FolderBlobs(str(tmp_path / "blobs"))
+    with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite")), blobs=blobs) as team:
+        team.wait_until_ready()
+        bob = team.token("bob", "admin")
+        assert team.ask("POST", "/api/v1/releases", bob, body=packed("deploy")).status == 201
+
+        found = wait_for(lambda: team.get("/ready").json if team.get("/ready").status == 503 else None)
+
+        assert found["checks"]["blobs"] == "cannot be used"
+        assert str(machine.base) not in json.dumps(found)
 
 
 class HangingBlobs(FolderBlobs):
@@ -163,12 +194,14 @@ FULL = """
 import json, sys
 from pathlib import Path
 from support.journal_streams import chain, events
-from support.published_servers import packed, running_server
+from support.published_servers import packed, running_server, token_for
 from skillshelf.servers.team.values import Caller
 
 disk = Path(sys.argv[1])
 ada = Caller("ada", "acme", frozenset({"admin"}))
-with running_server(disk, f"sqlite:///{disk}/team.sqlite") as server:
+database = f"sqlite:///{disk}/team.sqlite"
+token = token_for(database, "ada", "admin", tenant="acme")
+with running_server(disk, database) as server:
     server.json(ada, "POST", "/api/v1/releases", packed("alpha"), 201)
     filler = open(disk / "filler", "wb", buffering=0)
     for size in (65536, 4096, 512, 1):
@@ -184,6 +217,9 @@ with running_server(disk, f"sqlite:///{disk}/team.sqlite") as server:
     ]
     told = [[one.status, json.loads(one.body)["error"]["message"]] for one in answers]
     told.append(server.server.services.problems()["database"])
+    while (page := server.call(ada, "POST", "/login", f"token={token}".encode())).status == 303:
+        pass
+    told.append("Nobody can log in now: no space left on the server" in page.body.decode())
     filler.truncate(0)
     again = server.call(ada, "POST", "/api/v1/releases", packed("beta", "text " * 2000))
     print(json.dumps([*told, again.status, server.server.services.problems()["database"]]))
@@ -191,7 +227,7 @@ with running_server(disk, f"sqlite:///{disk}/team.sqlite") as server:
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_named_by_publishing_pushing_and_readiness(tmp_path: Path) -> None:
+def test_a_full_disk_is_named_by_publishing_pushing_logging_in_and_readiness(tmp_path: Path) -> None:
     # A disk of a few megabytes, in a space of its own: nobody else sees it.
     mounted = f"mount -t tmpfs -o size=6m none {tmp_path} && exec {sys.executable} - {tmp_path}"
     done = subprocess.run(
@@ -208,5 +244,5 @@ def test_a_full_disk_is_named_by_publishing_pushing_and_readiness(tmp_path: Path
     assert done.returncode == 0, done.stderr
 
     full = "no space left on the server's disk"
-    assert json.loads(done.stdout) == [[503, full], [503, full], full, 201, None]
+    assert json.loads(done.stdout) == [[503, full], [503, full], full, True, 201, None]
     assert "Traceback" not in done.stderr

@@ -98,6 +98,23 @@ def test_retention_of_one_tenant_leaves_the_others(filled: Database) -> None:
     assert [left(filled, tenant)["event"] for tenant in TENANTS] == [8, 4, 8]
 
 
+def test_retention_of_sqlite_needs_room_for_the_days_one_by_one(tmp_path: Path) -> None:
+    path, day_bytes = tmp_path / "team.sqlite", 4_000_000
+    with closing(SqliteDatabase(str(path))) as database:
+        for day in range(12):
+            with database.transaction("default") as transaction:
+                transaction.execute_many(
+                    "insert into event (tenant, stream, seq, day, ts, type, session, line) "
+                    "values ('default', 'aa', ?, ?, 1, 'x', 's', ?)",
+                    ((100 * day + place, 20261101 + day, b"x" * (day_bytes // 100)) for place in range(100)),
+                )
+        database.empty_log("default")
+
+        assert apply_retention(database, 1, now=NOW).lines == 1200
+
+        assert path.with_name("team.sqlite-wal").stat().st_size < 4 * day_bytes
+
+
 def test_a_server_applies_it_once_a_day_and_not_while_another_one_does(filled: Database) -> None:
     now = NOW + 5 * DAY_MS
     retention = DailyRetention(filled, 2, clock=lambda: now)

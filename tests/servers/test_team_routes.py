@@ -13,9 +13,11 @@ import pytest
 from support.teams import Answer, RunningTeam, running_team
 from support.trees import Machine, write_skill
 from support.waiting import wait_for
+from support.web import shown
 
 from support.issuers import AUDIENCE, IssuerUnderTest, issuer_over_http, unsigned  # isort: skip
 
+from skillshelf.servers.team.blobs import FolderBlobs
 from skillshelf.servers.team.database import Database, SqliteDatabase
 from skillshelf.servers.team.identity import Issuer
 from skillshelf.servers.team.routes import METRICS_ACCESS, PUBLIC, TeamRoute
@@ -97,7 +99,8 @@ def test_every_route_but_the_public_ones_answers_401_without_a_token(team: Runni
 
     assert {key: answer.status for key, answer in answers.items()} == dict.fromkeys(answers, 401)
     for answer in answers.values():
-        assert answer.headers["www-authenticate"] == (
+        challenge = answer.headers["www-authenticate"].replace(', scope="skills:read"', "")
+        assert challenge == (
             f'Bearer resource_metadata="http://127.0.0.1:{team.port}/.well-known/oauth-protected-resource/mcp"'
         )
         assert SECRET.encode() not in answer.body
@@ -344,6 +347,28 @@ def test_the_access_log_has_one_line_a_request_and_never_a_token(team: RunningTe
     assert "BBBB" not in "".join(team.lines)
 
 
+def test_the_access_log_says_whom_a_proxy_passed_on(team: RunningTeam) -> None:
+    team.get("/health", headers={"x-forwarded-for": "192.0.2.7, 10.0.0.1 \x85" + "9" * 300})
+    team.get("/api/v1/me")
+
+    def lines_of_requests() -> dict[str, Any] | None:
+        lines = {line["path"]: line for line in map(json.loads, [*team.lines])}
+        return lines if {"/health", "/api/v1/me"} <= {*lines} else None
+
+    found = wait_for(lines_of_requests)
+    assert found["/health"]["client"] == "127.0.0.1"
+    assert found["/health"]["forwarded_for"].startswith("192.0.2.7, 10.0.0.1 ")
+    assert (len(found["/health"]["forwarded_for"]), "\x85" in found["/health"]["forwarded_for"]) == (200, False)
+    assert "forwarded_for" not in found["/api/v1/me"]
+
+
+def test_a_token_without_its_word_is_told_how_it_is_sent(team: RunningTeam) -> None:
+    answer = team.get("/api/v1/me", headers={"authorization": team.token("ada", "skills:read")})
+
+    assert answer.status == 401
+    assert "send Authorization: Bearer TOKEN" in answer.body.decode()
+
+
 def test_the_metadata_of_authorization_names_the_issuer(machine: Machine, tmp_path: Path) -> None:
     database = SqliteDatabase(str(tmp_path / "team.sqlite"))
     with running_team(machine, database, issuer=Issuer("https://login.example", AUDIENCE)) as team:
@@ -352,6 +377,10 @@ def test_the_metadata_of_authorization_names_the_issuer(machine: Machine, tmp_pa
             assert found["resource"] == AUDIENCE
             assert found["authorization_servers"] == ["https://login.example"]
             assert "skills:read" in found["scopes_supported"]
+        for token in (None, "nonsense"):
+            challenge = team.get("/mcp", token).headers["www-authenticate"]
+            assert f'resource_metadata="{team.url}/.well-known/oauth-protected-resource/mcp"' in challenge
+            assert 'scope="skills:read"' in challenge
 
 
 # Browsers -----------------------------------------------------------------------------------------
@@ -478,7 +507,7 @@ def test_a_form_of_the_pages_tells_its_origin(team: RunningTeam) -> None:
 def test_pages_without_a_database_say_so(machine: Machine, tmp_path: Path) -> None:
     write_skill(machine.home / ".agents/skills", SECRET)
     path = tmp_path / "team.sqlite"
-    with running_team(machine, SqliteDatabase(str(path))) as team:
+    with running_team(machine, SqliteDatabase(str(path)), blobs=FolderBlobs(str(tmp_path / "blobs"))) as team:
         team.wait_until_ready()
         admin = team.token("root", "admin")
         assert team.get("/", admin).status == 200
@@ -486,10 +515,26 @@ def test_pages_without_a_database_say_so(machine: Machine, tmp_path: Path) -> No
 
         home, usage = team.get("/", admin), team.get("/usage", admin)
 
-        assert (home.status, usage.status) == (200, 503)
+        diff = team.get(f"/skills/{SECRET}/diff?from=1&to=2", admin)
+        unknown = team.get("/", headers={"cookie": f"skillshelf_login=skl_default_{'A' * 43}", "accept": "text/html"})
+
+        assert (home.status, usage.status, diff.status, unknown.status) == (200, 503, 503, 503)
+        assert b"<h1>Not now</h1>" in unknown.body
+        assert unknown.headers["retry-after"] == "1"
         assert b"The database does not answer" in home.body
         assert SECRET.encode() in home.body
         assert b"does not answer" in usage.body
+
+
+def test_a_skill_on_the_disk_of_the_server_has_neither_a_tree_nor_an_installation(team: RunningTeam) -> None:
+    page = shown(team.get(f"/skills/{SECRET}", team.token("ada", "skills:read")).body.decode())
+
+    assert "Tree none: only a release has one" in page
+    assert "Origin the disk of the server" in page
+
+
+def test_a_login_with_many_fields_is_a_mistake_of_the_client(team: RunningTeam) -> None:
+    assert team.ask("POST", "/login", body=b"&".join([b"a=1"] * 20)).status == 400
 
 
 def test_descriptions_that_say_the_same_are_a_problem_of_a_team(machine: Machine, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from skillshelf.servers.team.database import Database, PostgresDatabase, SqliteD
 from skillshelf.servers.team.journal_intake import SERVER, set_content, take
 from skillshelf.servers.team.journal_removal import forget, remove_days
 from skillshelf.servers.team.migrations import SHARED_TABLES, TENANT_TABLES
-from skillshelf.servers.team.tokens import create_token, end_login, list_tokens, revoke_tokens, set_member
+from skillshelf.servers.team.tokens import create_token, end_login, list_members, list_tokens, revoke_tokens, set_member
 from skillshelf.servers.team.values import Caller
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def act_as(database: Database, tenant: str) -> None:
     made = create_token(database, tenant, "mallory", ["admin"])
     assert {one.tenant for one in list_tokens(database, tenant)} == {tenant}
     assert "ada" not in {one.subject for one in list_tokens(database, tenant)}
+    assert "ada" not in {one.subject for one in list_members(database, tenant)}
     assert revoke_tokens(database, tenant, "ada") == (0, 0)
     assert revoke_tokens(database, tenant, made.id).tokens == 1
     set_member(database, tenant, "ada", "admin")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,9 @@ import pytest
 from support.installs import trusted, upstream
 from support.needs import needs, needs_program
 from support.trees import SOURCE, Machine, write_skill
-from support.web import hostile_machine
+from support.web import catalogue_of, hostile_machine
+
+from skillshelf.core.limits import WEB_ROWS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Dialog, Page, ViewportSize
@@ -121,6 +125,7 @@ def test_hostile_skills_run_nothing_load_nothing_and_break_no_page(chromium: Bro
         slugs = sorted({link for link in links if link.startswith("/skills/")})
         inner = [f"/skills/hostile-script/files/{name}" for name in ("page.html", "picture.svg", "program.js")]
         paths = ["/", "/skills", "/hosts", "/problems", "/search?q=<script>alert(7)</script>", *slugs, *inner]
+        paths += [f"{slug}/hosts" for slug in slugs if not slug.startswith("/skills/hostile")]
         for width in (WIDE, NARROW):
             page = reader.another(viewport=_size(width))
             for path in paths:
@@ -128,6 +133,8 @@ def test_hostile_skills_run_nothing_load_nothing_and_break_no_page(chromium: Bro
                 assert page.title() != "owned"
                 too_wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
                 assert too_wide <= 0 or path in inner, (path, width, too_wide)
+                cut = "[...document.querySelectorAll('.facts dd')].filter(one => one.scrollHeight > one.clientHeight)"
+                assert page.evaluate(f"{cut}.length") == 0, (path, width)
         assert len(slugs) > 12
         assert reader.foreign == set()
         assert reader.events == []
@@ -176,6 +183,20 @@ def test_no_page_has_a_serious_barrier_in_light_or_dark(chromium: Browser, machi
         assert reader.foreign == set()
 
 
+@pytest.mark.parametrize("width", [320, 760, WIDE])
+def test_no_page_is_wider_than_the_window(chromium: Browser, machine: Machine, width: int) -> None:
+    paths = _full_machine(machine)
+    with opened(machine, "--all-hosts", "--journal", str(machine.base / "run.jsonl")) as address:
+        page = Reader(chromium, address, viewport=_size(width)).page
+        base = address.partition("/?")[0]
+        too_wide = {}
+        for path in paths:
+            page.goto(f"{base}{path}")
+            too_wide[path] = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+    assert {path: pixels for path, pixels in too_wide.items() if pixels > 0} == {}
+
+
 def test_a_search_follows_what_is_typed_and_works_without_a_script(chromium: Browser, machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "pdf", "---\nname: pdf\ndescription: Fills in forms\n---\nx\n")
     write_skill(machine.repo / ".agents/skills", "deploy")
@@ -197,6 +218,103 @@ def test_a_search_follows_what_is_typed_and_works_without_a_script(chromium: Bro
         plain.get_by_role("link", name="pdf").first.click()
         assert plain.get_by_role("heading", level=1).inner_text() == "pdf"
         assert reader.events == []
+
+
+class _LateCatalogue:
+    """A catalogue that is read, and whose outdated skills are known, when a test says so."""
+
+    parts = frozenset({"hosts", "search"})
+
+    def __init__(self, catalogue: Any) -> None:
+        self._catalogue = catalogue
+        self.is_read = self.is_compared = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalogue, name)
+
+    def preparing(self) -> Any:
+        from skillshelf.servers.web.catalogue import Preparation
+
+        return None if self.is_read else Preparation("Reading the skills")
+
+    def problems(self) -> Any:
+        from skillshelf.servers.web.catalogue import Preparation
+
+        waiting = None if self.is_compared else Preparation("Asking the sources")
+        return [
+            one._replace(preparing=waiting if one.key == "outdated" else None) for one in self._catalogue.problems()
+        ]
+
+
+@contextmanager
+def _served(catalogue: Any) -> Iterator[str]:
+    """Serve a catalogue in this process and yield the address with the token."""
+    import uvicorn
+
+    from skillshelf.servers.web.ui import OneTimeAccess, ui_app
+
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        port = bound.getsockname()[1]
+        access = OneTimeAccess(port)
+        server = uvicorn.Server(uvicorn.Config(ui_app(catalogue, access, port), lifespan="off", log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}/?token={access.token}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+def test_what_is_typed_and_opened_stays_while_a_page_waits(chromium: Browser, machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    late = _LateCatalogue(catalogue_of(machine))
+    with _served(late) as address:
+        page = chromium.new_context().new_page()
+        page.goto(address)
+        page.get_by_role("searchbox").fill("half a quest")
+        page.evaluate("window.mine = 1")
+        late.is_read = True
+        page.get_by_role("heading", level=1, name=machine.repo.name).wait_for()
+        assert page.get_by_role("link", name="Overview").get_attribute("aria-current") == "page"
+        page.locator("details.place summary").click()
+        assert "Asking the sources" in page.locator(".tiles").inner_text()
+
+        late.is_compared = True
+
+        page.locator(".tiles", has_text="No source on this disk").wait_for()
+        assert page.locator("details.place").get_attribute("open") is None
+        assert page.get_by_role("searchbox").input_value() == "half a quest"
+        assert page.evaluate("window.mine") == 1
+
+
+def test_a_search_says_that_the_server_was_ended(chromium: Browser, machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    with opened(machine) as address:
+        reader = Reader(chromium, address)
+        reader.page.goto(f"{reader.base}/search?q=deploy")
+        reader.page.locator("mark").first.wait_for()
+
+    reader.page.get_by_role("searchbox").fill("other")
+
+    reader.page.get_by_text("The server does not answer").wait_for()
+    assert reader.page.locator("mark").count() == 0
+
+
+def test_a_filter_says_how_many_rows_of_which_list_it_shows(chromium: Browser, machine: Machine) -> None:
+    for number in range(WEB_ROWS + 1):
+        write_skill(machine.repo / ".agents/skills", f"skill-{number:03d}")
+    with opened(machine) as address:
+        reader = Reader(chromium, address)
+        reader.page.goto(f"{reader.base}/skills")
+        reader.page.get_by_label("Filter this page of the list").fill("skill-007")
+
+        count = reader.page.get_by_text(f"1 of {WEB_ROWS} shown")
+
+        count.wait_for()
+        box = count.bounding_box()
+        assert box
+        assert box["width"] > 10
 
 
 def test_a_keyboard_alone_reaches_everything(chromium: Browser, machine: Machine) -> None:

@@ -7,7 +7,7 @@ from support.trees import Machine, write_skill
 from support.web import HOST, PORT, Browser, ask, catalogue_of
 
 from skillshelf.core.limits import WEB_TOKEN_SECONDS
-from skillshelf.servers.web.pages import PAGES
+from skillshelf.servers.web.pages import HEADERS, PAGES
 from skillshelf.servers.web.ui import OneTimeAccess, ui_app
 
 PATHS = [path.replace("{slug}", "deploy").replace("{path:path}", "SKILL.md").replace("{key}", "x") for path, _ in PAGES]
@@ -40,6 +40,16 @@ def test_the_token_is_good_once(door: tuple[object, OneTimeAccess]) -> None:
     assert ask(app, f"/?token={access.token}").status == 303
 
     assert ask(app, f"/?token={access.token}").status == 401
+
+
+def test_who_has_the_cookie_may_open_the_address_again(door: tuple[object, OneTimeAccess]) -> None:
+    app, access = door
+    cookie = ask(app, f"/?token={access.token}").headers["set-cookie"].partition(";")[0]
+
+    again = ask(app, f"/?token={access.token}", headers={"cookie": cookie})
+
+    assert (again.status, again.headers["location"]) == (303, "/")
+    assert "set-cookie" not in again.headers
 
 
 def test_a_look_without_opening_does_not_use_the_token_up(door: tuple[object, OneTimeAccess]) -> None:
@@ -75,6 +85,15 @@ def test_another_name_of_this_machine_is_refused_first(door: tuple[object, OneTi
     assert ask(app, f"/?token={access.token}").status == 303
 
 
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_a_browser_leaves_out_the_port_of_http(machine: Machine, name: str) -> None:
+    access = OneTimeAccess(80)
+    app = ui_app(catalogue_of(machine), access, 80)
+
+    assert ask(app, "/", headers={"host": "evil.example"}).status == 421
+    assert ask(app, f"/?token={access.token}", headers={"host": name, "origin": f"http://{name}"}).status == 303
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", f"http://127.0.0.1:{PORT + 1}", f"https://{HOST}"])
 def test_a_page_of_another_origin_is_refused(machine: Machine, origin: str) -> None:
     browser = Browser(catalogue_of(machine))
@@ -88,7 +107,8 @@ def test_no_route_takes_anything_but_a_question(machine: Machine, method: str) -
     browser = Browser(catalogue_of(machine))
 
     for path in [*PATHS, "/static/page.css", "/nothing"]:
-        assert ask(browser.app, path, method=method, headers={"cookie": browser.cookie}).status == 405
+        answer = ask(browser.app, path, method=method, headers={"cookie": browser.cookie})
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 def test_every_answer_forbids_what_pages_do_not_need(machine: Machine) -> None:
@@ -101,3 +121,20 @@ def test_every_answer_forbids_what_pages_do_not_need(machine: Machine) -> None:
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "same-origin"
+
+
+class _Broken:
+    """A catalogue with a mistake in it."""
+
+    def preparing(self) -> None:
+        raise ZeroDivisionError
+
+
+def test_a_page_that_fails_has_the_headers_of_every_page() -> None:
+    browser = Browser(_Broken())
+
+    answer = ask(browser.app, "/skills", headers={"cookie": browser.cookie}, raised=ZeroDivisionError)
+
+    assert answer.status == 500
+    assert "This page failed" in answer.text
+    assert HEADERS.items() <= answer.headers.items()

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shlex
 import time
 import weakref
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 from support.embedding_server import EmbeddingServer
 from support.installs import trusted, upstream
+from support.journal_streams import write_journal
 from support.trees import Machine, write_skill
 from support.usage_journals import make_home, make_journals
 from support.waiting import wait_for
@@ -32,9 +34,25 @@ from support.web import (
 )
 
 from skillshelf.catalog.shared_scan import SharedScan
-from skillshelf.core.limits import WEB_FILES, WEB_MARKDOWN_CHARS, WEB_REFRESH_SECONDS, WEB_TABLE_COLUMNS
+from skillshelf.core.limits import (
+    WEB_FILE_BYTES,
+    WEB_FILES,
+    WEB_HIT_CHARS,
+    WEB_MARKDOWN_CHARS,
+    WEB_REFRESH_SECONDS,
+    WEB_TABLE_COLUMNS,
+)
+from skillshelf.journal.file import Journal
+from skillshelf.search.rank import analyzer
 from skillshelf.servers.web import assets, local
-from skillshelf.servers.web.catalogue import Preparation, SearchAnswer, slug_of, slugs_of
+from skillshelf.servers.web.catalogue import (
+    Preparation,
+    SearchAnswer,
+    matched_beginning,
+    matched_parts,
+    slug_of,
+    slugs_of,
+)
 from skillshelf.servers.web.local import LocalCatalogue
 from skillshelf.servers.web.local_state import LocalOptions
 from skillshelf.servers.web.markdown import render_markdown
@@ -88,6 +106,21 @@ def test_the_table_of_hosts_says_what_why_says(machine: Machine) -> None:
         ]
         page = browser.get(f"/skills/{skill.slug}/hosts").text
         assert [_rows(part) for part in page.split("<section")[1:-1]] == expected, skill.name
+
+
+def test_the_folder_of_a_skill_is_named_whole_whatever_it_is_called(machine: Machine) -> None:
+    folder = "反重力 - 中文/skills/SaaS与MCP/協作 (old)/c++/deploy"
+    write_skill(machine.repo / ".agents/skills", "deploy", folder=folder)
+    # A command names the folder of a skill if several have its name.
+    write_skill(machine.repo / ".agents/skills/other", "deploy")
+    candidates = catalogue_of(machine, all_hosts=True).why("deploy") or ()
+    found = next(one for one in candidates if folder in one.place)
+
+    details = [answer.detail for answer in found.answers if answer.verdict == "too-deep"]
+
+    assert details
+    assert all(detail.startswith(f"{folder} is 6 levels deep") for detail in details), details
+    assert [answer.fix for answer in found.answers if f"'.agents/skills/{folder}'" in (answer.fix or "")]
 
 
 def _rows(section: str) -> dict[str, tuple[str, ...]]:
@@ -197,6 +230,57 @@ def test_an_edited_and_an_outdated_skill_are_problems_and_their_versions_are_com
     assert browser.get("/skills/pdf/diff?from=x&to=y").status == 404
 
 
+@pytest.mark.parametrize("user", [True, False])
+def test_a_command_for_an_installed_skill_reaches_it(machine: Machine, user: bool) -> None:
+    options = ["--user"] if user else []
+    trusted(machine)
+    assert machine.run("add", str(upstream(machine, body="First.")), "--yes", *options).returncode == 0
+    upstream(machine, body="Second.")
+    assert machine.run("update", "pdf", "--yes", *options).returncode == 0
+    intact = Browser(catalogue_of(machine))
+    copied = [*_copied(intact.get("/skills/pdf").text), *_copied(intact.get("/skills/pdf/diff").text)]
+    copied += _copied(intact.get("/problems?kind=outdated").text)
+    installed = (machine.home if user else machine.repo) / ".agents/skills/pdf"
+    text = (installed / "SKILL.md").read_text()
+    if installed.is_symlink():
+        installed.unlink()
+        installed.mkdir()
+    (installed / "SKILL.md").write_text(f"{text}Edited here.\n")
+    edited = Browser(catalogue_of(machine))
+    copied += [*_copied(edited.get("/skills/pdf").text), *_copied(edited.get("/problems?kind=changed").text)]
+    copied += _copied(edited.get("/skills/pdf/diff").text)
+
+    ended = {text: machine.run(*shlex.split(text)[1:]).returncode for text in copied if " --to HOST" not in text}
+
+    # 4: an update asks first; 1: the disk is not as locked.
+    assert {text: status for text, status in ended.items() if status in (2, 3)} == {}
+    assert sum(text.startswith("skillshelf diff pdf") for text in ended) >= 3
+    assert "skillshelf update pdf --user --restore" in ended or not user
+    assert "skillshelf outdated --user" in ended or not user
+
+
+def test_a_lock_that_cannot_be_read_has_a_command_that_names_its_mistake(machine: Machine) -> None:
+    assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
+    (machine.repo / "skillshelf.lock").write_text("<<<<<<< HEAD\n")
+    browser = Browser(catalogue_of(machine))
+
+    copied = {*_copied(browser.get("/skills/pdf").text), *_copied(browser.get("/problems?kind=changed").text)}
+
+    assert not {text for text in copied if "diff" in text or "update" in text}
+    assert "skillshelf verify --all" in copied
+    assert "skillshelf.lock: line 1" in machine.run("verify", "--all").stderr
+
+
+def test_a_changed_line_of_dashes_is_not_taken_for_the_name_of_a_file(machine: Machine) -> None:
+    assert machine.run("add", str(upstream(machine, body="-- old\n---")), "--yes").returncode == 0
+    installed = machine.repo / ".agents/skills/pdf/SKILL.md"
+    installed.write_text(installed.read_text().replace("-- old\n---", "++ new\n+++"))
+
+    lines = re.findall(r'<span class="(\w+)">([+-][^<]*)', Browser(catalogue_of(machine)).get("/skills/pdf/diff").text)
+
+    assert [kind for kind, _ in lines] == ["file", "file", "minus", "minus", "plus", "plus"]
+
+
 def test_what_was_not_asked_is_not_called_up_to_date(machine: Machine) -> None:
     assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
     upstream(machine, body="Second.")
@@ -229,6 +313,7 @@ def test_the_page_of_a_skill_shows_its_text_cost_identity_and_files(machine: Mac
     path = write_skill(machine.repo / ".agents/skills", "deploy", f"---\nname: deploy\ndescription: ships\n---\n{body}")
     (path.parent / "references").mkdir()
     (path.parent / "references/style.md").write_text("# Style")
+    write_skill(machine.repo / ".agents/skills", "short", "---\nname: short\ndescription: d\n---\nx\n")
     browser = Browser(catalogue_of(machine))
 
     page = browser.get("/skills/deploy").text
@@ -239,6 +324,7 @@ def test_the_page_of_a_skill_shows_its_text_cost_identity_and_files(machine: Mac
     assert '<a href="/skills/deploy/files/references/style.md">the style</a>' in page
     assert "this <code>https://example.com</code>" in page
     assert "tokens in every conversation" in page
+    assert ">about 1 token<" in browser.get("/skills/short").text
     assert browser.get("/skills/deploy/raw").body == path.read_bytes()
     assert browser.get("/skills/deploy/files/references/style.md").body == b"# Style"
 
@@ -261,6 +347,58 @@ def test_a_file_outside_the_skill_is_not_given(machine: Machine) -> None:
         "none",
     ):
         assert browser.get(f"/skills/deploy/files/{inner}").status == 404, inner
+
+
+def test_a_link_named_like_a_skill_shows_neither_its_target_nor_what_lies_beside_that(machine: Machine) -> None:
+    trusted(machine)
+    root, private = machine.repo / ".agents/skills", machine.home / "private"
+    private.mkdir()
+    (private / "key").write_text("TOP SECRET")
+    (private / "notes.md").write_text("---\nname: notes\ndescription: d\n---\n# Heading\nTOP SECRET plans\n")
+    for name, target in (("notes", private / "notes.md"), ("readme", machine.repo / "README.md")):
+        (root / name).mkdir(parents=True)
+        (root / name / "SKILL.md").symlink_to(target)
+    (machine.repo / "README.md").write_text("---\nname: readme\ndescription: d\n---\nFor everybody.\n")
+    (machine.repo / "other.txt").write_text("beside")
+    browser = Browser(catalogue_of(machine))
+
+    answers = dict(browser.follow())
+    answers |= {path: browser.get(path) for path in ("/skills/notes/raw", "/skills/notes/files/key")}
+    answers |= {"/search": browser.get("/search?q=secret+plans")}
+
+    assert {path for path, answer in answers.items() if b"TOP SECRET" in answer.body} == set()
+    assert "is not shown" in shown(answers["/skills/notes"].text)
+    assert "For everybody." in answers["/skills/readme"].text
+    assert b"For everybody." in browser.get("/skills/readme/raw").body
+    assert browser.get("/skills/readme/files/other.txt").status == 404
+    (private / "notes.md").rename(private / "SKILL.md")
+    (root / "notes/SKILL.md").unlink()
+    (root / "notes/SKILL.md").symlink_to(private / "SKILL.md")
+    assert "plans" in shown(Browser(catalogue_of(machine)).get("/skills/notes").text)
+
+
+def test_what_is_no_file_of_a_skill_is_named(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    folder = machine.repo / ".agents/skills/deploy"
+    (folder / "a").symlink_to("/etc/passwd")
+    assert "1 entry is neither a file nor a folder, and not read: a" in _page(machine, "deploy")
+    (folder / "b").symlink_to("/etc")
+    assert "2 entries are neither a file nor a folder, and not read: a, b" in _page(machine, "deploy")
+
+
+def _page(machine: Machine, slug: str) -> str:
+    return shown(Browser(catalogue_of(machine)).get(f"/skills/{slug}").text)
+
+
+def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "deploy")
+    with (path.parent / "big.txt").open("wb") as file:
+        file.truncate(WEB_FILE_BYTES + 1)
+
+    answer = Browser(catalogue_of(machine)).get("/skills/deploy/files/big.txt")
+
+    assert (answer.status, answer.headers["content-type"]) == (413, "text/plain; charset=utf-8")
+    assert answer.text.startswith(f"big.txt has {WEB_FILE_BYTES + 1:,} bytes, more than are shown")
 
 
 def test_two_skills_of_one_name_have_a_page_each(machine: Machine) -> None:
@@ -321,6 +459,29 @@ def test_a_search_marks_the_words_that_match(machine: Machine) -> None:
     assert "Type what the skill should do" in browser.get("/search").text
 
 
+def test_a_result_shows_the_beginning_of_a_description_and_what_matches_after_it() -> None:
+    text = f"Reads forms. {'filling ' * 60}Merges invoices in bulk. {'padding ' * 60}End of invoices and forms."
+
+    def parts(query: str) -> tuple[str, list[str]]:
+        found = matched_beginning(text, _terms(query), WEB_HIT_CHARS)
+        return "".join(part.text for part in found), [part.text for part in found if part.matches]
+
+    beginning = text[: text.rindex(" ", 0, WEB_HIT_CHARS)]
+    assert parts("zebra") == (f"{beginning} …", [])
+    assert parts("forms") == (f"{beginning} …", ["forms"])
+    shown_text, marked = parts("invoices")
+    assert marked == ["invoices"]
+    assert shown_text.startswith(f"{beginning} … ")
+    assert "Merges invoices in bulk." in shown_text
+    assert len(shown_text) < WEB_HIT_CHARS + 200
+    short = "short forms", _terms("forms")
+    assert matched_beginning(*short, WEB_HIT_CHARS) == matched_parts(*short)
+
+
+def _terms(query: str) -> frozenset[str]:
+    return frozenset(analyzer().query_terms(query))
+
+
 def test_a_search_that_follows_what_is_typed_asks_no_server_of_embeddings(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "pdf", "---\nname: pdf\ndescription: Fills in forms\n---\n")
     server = EmbeddingServer()
@@ -353,10 +514,12 @@ def test_a_page_that_has_to_wait_shows_how_far_the_work_is() -> None:
 
     home, search = browser.get("/"), browser.get("/search?q=x")
 
-    assert home.headers["refresh"] == "1"
     assert "Reading the skills" in home.text
     assert 'max="80" value="20"' in search.text
-    assert '<noscript><meta http-equiv="refresh" content="1"></noscript>' in search.text
+    for answer in (home, search):
+        # With a script the page asks again without losing what is typed.
+        assert '<noscript><meta http-equiv="refresh" content="1"></noscript>' in answer.text
+        assert "refresh" not in answer.headers
 
 
 # Use and journals ---------------------------------------------------------------------------------
@@ -377,6 +540,42 @@ def test_a_journal_is_read_as_a_story(machine: Machine, tmp_path: Path) -> None:
     assert all(page.index("Session began") < page.index("Session ended") for page in stories)
     searching = next(page for page in stories if "Searched for" in page)
     assert searching.index("Searched for") < searching.index("Skill used")
+
+
+def test_a_session_named_by_a_path_is_shown_without_it(machine: Machine, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    assert Journal(str(path), session="/srv/ada/run").append("session_started", {})
+    browser = Browser(catalogue_of(machine, path))
+
+    listed = browser.get("/journal").text
+    story = browser.get(next(link for link in links_in(listed) if link.startswith("/journal/"))).text
+
+    assert "/srv" not in listed + story
+    assert "<h1>Session</h1>" in story
+
+
+def test_a_folder_without_journals_does_not_say_that_every_skill_was_used(machine: Machine, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+
+    page = shown(Browser(catalogue_of(machine, folder)).get("/usage").text)
+
+    assert "0 sessions and 0 events in no journal." in page
+    assert "has been used" not in page
+    assert "No session in the journals says which skills it was offered." in page
+
+
+def test_a_story_that_goes_on_the_next_day_says_so(machine: Machine, tmp_path: Path) -> None:
+    path, times = tmp_path / "run.jsonl", iter([86_399_000, 86_399_500, 86_400_500])
+    journal = Journal(str(path), session="s", now_ms=lambda: next(times))
+    for kind in ("session_started", "context_compacted", "session_ended"):
+        assert journal.append(kind, {})
+    browser = Browser(catalogue_of(machine, path))
+
+    link = next(link for link in links_in(browser.get("/journal").text) if link.startswith("/journal/"))
+
+    shown_times = re.findall(r'<span class="time">([^<]*)', browser.get(link).text)
+    assert shown_times == ["23:59:59", "23:59:59", "1970-01-02 00:00:00"]
 
 
 def test_without_a_journal_the_pages_say_how_to_record_one(machine: Machine) -> None:
@@ -411,10 +610,67 @@ def _live_read(machine: Machine) -> LocalCatalogue:
         ("/w/repository/x", "…/x"),
         ("ssh://ada@example.com/skills", "ssh://example.com/skills"),
         ("https://ada:word@example.com/skills", "https://example.com/skills"),
+        ("https://example.com/w/repo/login, https://h.example/h/ada/p", None),
+        ("https://example.com/home/bobby/x and //example.com/a/b", None),
+        ("-I/h/ada/inc @/h/ada/f", "-I~/inc @~/f"),
+        ("-I/home/bobby/inc -isystem/home/bobby/inc", "-I~/inc -isystem~/inc"),
+        ("-I/opt/team/inc -I../team/inc -I~/team/inc", "-I…/inc -I../team/inc -I~/team/inc"),
+        ("curl -d @/home/bobby/f", "curl -d @~/f"),
+        ('{"command":"cd x\\n/home/bobby/run.sh"}', '{"command":"cd x\\n~/run.sh"}'),
+        ("https://example.com\\n/home/bobby/x", "https://example.com\\n~/x"),
+        ("/home//bobby/x //home/bobby/y", "~/x ~/y"),
+        ("//h/ada/x", "…/x"),
+        ("/mnt/c/Users/bobby and /var/home/bobby", "~ and ~"),
+        (r"C:\Users\bobby\x", r"~\x"),
+        (r"C:\\Users\\bobby\\x", r"~\\x"),
+        ("在/home/bobby/x", "在~/x"),
+        ("sqlite:///home/bobby/x", "sqlite:~/x"),
+        ("file://localhost/home/bobby/x", "file://…/x"),
+        ("src/home/page.html café/menu/x @scope/tool/x ${X}/y", None),
+        ("c++/team/x (old)/team/x [a]/b/c $(pwd)/a/b 100%/a/b", None),
+        ("~bobby/x, ~/y and a~b/z", "~/x, ~/y and a~b/z"),
+        ("It is in /h/ada. Or in /w/repo. Or in /root.", "It is in ~. Or in ./. Or in ~."),
+        ("/h/ada.bak/x and /w/repo.old/x", "…/x and …/x"),
+        ("(/opt/team/x) [/opt/team/x]", "(…/x) […/x]"),
     ],
 )
-def test_a_text_has_no_absolute_path(text: str, expected: str) -> None:
-    assert ShownPaths("/w/repo", "/h/ada").text(text) == expected
+def test_a_text_has_no_absolute_path(text: str, expected: str | None) -> None:
+    """None stands for the same text."""
+    assert ShownPaths("/w/repo", "/h/ada").text(text) == (expected or text)
+
+
+def test_a_folder_of_one_name_is_not_found_in_other_paths() -> None:
+    text = "lib/src/main.c, ${X}/src/y, path/to/root/x and a/root/b"
+
+    assert ShownPaths("/src", "/root").known(f"{text}; /src/y, -I/root/x (/root)") == f"{text}; y, -I~/x (~)"
+
+
+@pytest.mark.parametrize(
+    ("cwd", "shown_as"), [("/w/repo", "a/x"), ("/w/repo/b", "../a/x"), ("/w/repo/b/c", "../../a/x")]
+)
+def test_a_path_of_the_repository_is_shown_from_the_working_directory(cwd: str, shown_as: str) -> None:
+    paths = ShownPaths(cwd, "/h/ada", "/w/repo")
+
+    assert (paths.path("/w/repo/a/x"), paths.known("see /w/repo/a/x")) == (shown_as, f"see {shown_as}")
+
+
+@pytest.mark.parametrize("unit", ["/", "a", "/a", "a/", "://", "://a", "C:\\", "\\n", "-", "/home", ".", "file://"])
+def test_a_long_text_is_looked_through_for_paths_in_no_time(unit: str) -> None:
+    began = time.process_time()
+
+    ShownPaths("/w/repo", "/h/ada").text(unit * (WEB_MARKDOWN_CHARS // len(unit)))
+
+    assert time.process_time() - began < 1
+
+
+def test_what_an_author_wrote_keeps_its_addresses(machine: Machine) -> None:
+    repo, home = machine.repo, machine.home
+    text = f"See https://example.com{repo}/login, https://h.example{home}/p and `cc -I{home}/inc @{repo}/f`."
+    write_skill(repo / ".agents/skills", "deploy", f"---\nname: deploy\ndescription: d\n---\n{text}\n")
+
+    page = shown(Browser(catalogue_of(machine)).get("/skills/deploy").text)
+
+    assert f"See https://example.com{repo}/login, https://h.example{home}/p and cc -I~/inc @f ." in page
 
 
 def test_no_page_tells_where_the_skills_are(machine: Machine, tmp_path: Path) -> None:
@@ -491,6 +747,49 @@ def test_every_page_of_a_hostile_tree_is_made_of_our_own_elements(tmp_path: Path
         for link in links_in(answer.text):
             assert not re.match(r"[a-z]+:|//", link.strip(), re.IGNORECASE), (path, link)
     assert seen > 40
+
+
+def test_a_command_to_copy_is_one_command_whatever_skills_and_sessions_are_called(tmp_path: Path) -> None:
+    machine = hostile_machine(tmp_path, files=0)
+    trusted(machine)
+    folder = upstream(machine, "x;touch PWNED;#", "First.")
+    assert machine.run("add", str(folder), "--yes").returncode == 0
+    upstream(machine, "x;touch PWNED;#", "Second.")
+    assert machine.run("update", "x;touch PWNED;#", "--yes").returncode == 0
+    upstream(machine, "x;touch PWNED;#", "Third.")
+    journal = tmp_path / "run.jsonl"
+    write_journal(journal, 3, session="a;reboot")
+
+    copied = {
+        given
+        for _, answer in Browser(catalogue_of(machine, journal)).follow()
+        if answer.headers["content-type"].startswith("text/html")
+        for given in _copied(answer.text)
+    }
+
+    assert [text for text in copied if shlex.join(shlex.split(text)) != text] == []
+    assert {
+        "skillshelf why 'x;touch PWNED;#'",
+        "skillshelf update 'x;touch PWNED;#'",
+        "skillshelf log show FILE --session 'a;reboot'",
+    } <= copied
+    assert any(text.startswith("skillshelf diff 'x;touch PWNED;#' sha256:") for text in copied)
+
+
+def test_a_name_that_begins_with_a_dash_is_no_option_of_a_command_to_copy(machine: Machine) -> None:
+    about = "Turns recorded meetings into short minutes with decisions and owners. Use after a meeting."
+    for name in ("--all", "minutes"):
+        write_skill(machine.repo / ".agents/skills", name, f"---\nname: {name}\ndescription: {about}\n---\nx\n")
+    write_skill(machine.repo / "-x/.agents/skills", "inner")
+    browser = Browser(catalogue_of(machine))
+
+    assert "skillshelf eval -- --all minutes" in _copied(browser.get("/problems").text)
+    assert "skillshelf why -- --all" in _copied(browser.get("/skills/--all/hosts").text)
+    assert "skillshelf show ./-x/.agents/skills/inner" in _copied(browser.get("/skills/inner").text)
+
+
+def _copied(page: str) -> list[str]:
+    return [given["data-copy"] for _, given in elements_in(page) if "data-copy" in given]
 
 
 def test_files_of_a_skill_are_never_taken_for_pages(tmp_path: Path) -> None:
@@ -582,6 +881,16 @@ def test_a_very_wide_table_is_shown_as_it_is_written() -> None:
     assert "<em>" in render_markdown(table(WEB_TABLE_COLUMNS + 2) + "\n*text*\n", lambda path: None)
 
 
+@pytest.mark.parametrize("lead", [" ", ">", "-", "|"])
+def test_a_long_line_that_is_nearly_the_head_of_a_table_takes_no_time(lead: str) -> None:
+    began = time.process_time()
+
+    html = render_markdown(f"{lead * 450}{'|' * 10_000}x", lambda path: None)
+
+    assert time.process_time() - began < 5
+    assert "<table>" not in html
+
+
 def test_a_file_whose_name_has_a_line_break_is_listed_without_a_link(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     (machine.repo / ".agents/skills/deploy/two\nlines").write_text("x")
@@ -591,6 +900,19 @@ def test_a_file_whose_name_has_a_line_break_is_listed_without_a_link(machine: Ma
 
     assert "two\\nlines" in shown(page)
     assert all(browser.get(link).status == 200 for link in links_in(page) if link.startswith("/skills/deploy"))
+
+
+def test_a_name_that_is_not_utf_8_is_listed_without_a_link(machine: Machine) -> None:
+    for number in range(13):
+        write_skill(machine.repo / os.fsdecode(b"odd-\xff/.agents/skills"), f"skill-{number}")
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    (machine.repo / ".agents/skills/deploy" / os.fsdecode(b"notes-\xff.md")).write_text("x")
+    browser = Browser(catalogue_of(machine))
+
+    assert "notes-\\xff.md" in shown(browser.get("/skills/deploy").text)
+    answers = dict(browser.follow())
+    assert {path: answer.status for path, answer in answers.items() if answer.status != 200} == {}
+    assert "odd-\\xff" in shown(answers["/"].text)
 
 
 def test_links_and_pictures_elsewhere_are_text() -> None:
@@ -604,6 +926,30 @@ def test_links_and_pictures_elsewhere_are_text() -> None:
     assert "a <code>https://evil.example</code>" in html
     assert "[picture: b] <code>x.png</code>" in html
     assert html.count("https://own.example") == 1
+
+
+def test_a_link_without_a_text_shows_its_file() -> None:
+    html = str(render_markdown("[](x.md) [ ](x.md) [&nbsp;](x.md) [*a*](x.md)", lambda path: f"/files/{path}"))
+
+    assert [shown(text) for text in re.findall(r"<a [^>]*>(.*?)</a>", html)] == ["x.md", "x.md", "x.md", "a"]
+
+
+def test_characters_that_hide_or_move_others_are_escapes_also_where_they_are_written_as_entities() -> None:
+    html = str(render_markdown("a&#x202e;b&#8203;c [d&#x202e;](x.md) **e&#x2066;**", lambda path: path))
+
+    assert html.count("\\u202e") == 2
+    assert not re.search("[\u200b\u202e\u2066]", html)
+
+
+def test_a_name_of_blanks_has_a_link_that_can_be_seen(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "x", "---\nname: ' '\n---\nblank\n", folder=" ")
+    catalogue = _live_read(machine)
+
+    found = []
+    for path, answer in Browser(catalogue).follow():
+        found += [(path, link) for link in re.findall(r"<a [^>]*>(.*?)</a>", answer.text, re.DOTALL) if not shown(link)]
+    assert found == []
+    assert "(without a name)" in Browser(catalogue).get("/hosts").text
 
 
 def test_a_long_text_is_cut_and_the_page_says_so(machine: Machine) -> None:
@@ -637,6 +983,16 @@ def _scans() -> list[weakref.ref[SharedScan]]:
     return [weakref.ref(one) for one in gc.get_objects() if type(one) is SharedScan]
 
 
+def _settled() -> set[int]:
+    """Return what is in memory once nothing that an earlier test started goes on reading the disk."""
+    before: set[int] = set()
+    while (found := {id(one()) for one in _scans()}) != before:
+        before = found
+        time.sleep(0.5)
+        gc.collect()
+    return found
+
+
 def _shows(catalogue: LocalCatalogue, description: str) -> bool | None:
     return description in {skill.description for skill in catalogue.skills()} or None
 
@@ -653,10 +1009,9 @@ def test_a_new_reading_takes_the_place_of_the_old_one_in_memory(machine: Machine
     # Of a project that is not trusted yet: hosts are also judged as if they trusted it.
     write_skill(machine.repo / ".agents/skills", "of-the-project")
     clock = itertools.count(0, WEB_REFRESH_SECONDS + 1)
-    gc.collect()
+    others = _settled()
     gc.disable()
     try:
-        others = {id(one()) for one in _scans()}
         catalogue = _live(machine, now=lambda: float(next(clock)))
         for number in range(3):
             _searched(catalogue, "one")

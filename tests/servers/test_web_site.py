@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -10,6 +11,7 @@ import pytest
 from support.trees import Machine, write_skill
 from support.web import account_folder, hostile_machine, links_in
 
+from skillshelf.core.limits import WEB_FILE_BYTES, WEB_SITE_FILE_BYTES
 from skillshelf.servers.web.site import MARKER
 
 
@@ -46,6 +48,19 @@ def test_no_file_of_a_skill_has_a_name_that_a_web_server_takes_for_a_page(tmp_pa
     assert copies
     assert all(name.endswith(".txt") for name in copies)
     assert b"is not text" in found["skills/hostile-script/files/data.bin.txt"]
+
+
+def test_a_file_that_cannot_be_copied_is_described(machine: Machine) -> None:
+    folder = write_skill(machine.repo / ".agents/skills", "deploy").parent
+    for name, size in {"large.txt": WEB_SITE_FILE_BYTES + 1, "huge.txt": WEB_FILE_BYTES + 1}.items():
+        with (folder / name).open("wb") as file:
+            file.write(b"x" * (WEB_SITE_FILE_BYTES + 1))
+            file.truncate(size)
+
+    found = _write(machine)
+
+    assert b"has 262,145 bytes, more than" in found["skills/deploy/files/large.txt.txt"]
+    assert b"has 16,777,217 bytes, more than" in found["skills/deploy/files/huge.txt.txt"]
 
 
 def test_the_same_skills_give_the_same_bytes(machine: Machine) -> None:
@@ -143,6 +158,21 @@ def test_a_site_is_the_same_whoever_writes_it(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")
 
     assert _write(machine) == first
+
+
+def test_a_site_is_the_same_wherever_its_repository_was_cloned(machine: Machine) -> None:
+    for number in range(60):
+        about = f"Does thing {number} in {'every possible way ' * 12}."
+        text = f"---\nname: skill-{number}\ndescription: {about}\n---\nx\n"
+        write_skill(machine.repo / ".agents/skills", f"skill-{number}", text)
+    first = _write(machine)
+    clone = machine.base / ("far/" * 20) / machine.repo.name
+    shutil.copytree(machine.repo, clone)
+    out = machine.base / "other"
+
+    assert machine.run("site", str(out), cwd=clone).returncode == 0
+
+    assert _files(out) == first
 
 
 def test_a_site_is_written_again_and_what_is_gone_is_removed(machine: Machine) -> None:

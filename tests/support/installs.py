@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from support.trees import Machine
 
-__all__ = ["everything", "skill_text", "trusted", "upstream"]
+__all__ = ["everything", "lose_store", "skill_text", "trusted", "upstream"]
 
 
 def skill_text(name: str, body: str = "Do it.", **fields: str) -> str:
@@ -39,6 +40,15 @@ def trusted(machine: Machine) -> None:
     file = machine.home / ".config/skillshelf/config.toml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f'[trust]\nfolders = ["{machine.repo}"]\n')
+
+
+def lose_store(machine: Machine) -> None:
+    """Remove the store of the user, as on the machine of somebody else."""
+    store = machine.home / ".local/share/skillshelf/store"
+    for path in [store, *store.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o755)
+    shutil.rmtree(store)
 
 
 def everything(*folders: Path) -> dict[str, tuple[int, bytes]]:

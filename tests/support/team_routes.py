@@ -19,7 +19,7 @@ from skillshelf.servers.team.published_catalog import PublishedCatalogs
 from skillshelf.servers.team.routes import METRICS_ACCESS, TeamRoute
 from skillshelf.servers.team.server import TeamServer
 
-__all__ = ["SECRET", "STREAM", "WORD", "asked", "reads_of", "team_with_releases"]
+__all__ = ["SECRET", "STREAM", "WORD", "addresses_of", "asked", "reads_of", "team_with_releases"]
 
 SECRET, WORD = "zanzibar-plan", "zanzibar"
 STREAM = "ab" * 16

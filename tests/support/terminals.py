@@ -62,6 +62,15 @@ class Terminal:
             time.sleep(0.03)
         return screen
 
+    def press_until(self, key: str, wanted: str) -> str:
+        """Press a key until a text is on the screen: a program may drop what is typed while it is interrupted."""
+        end = time.monotonic() + PATIENCE
+        while wanted not in (screen := self.screen()):
+            assert time.monotonic() < end, f"this is still on the screen:\n{screen}"
+            self.keys(key)
+            time.sleep(0.2)
+        return screen
+
     def settled(self) -> str:
         """The screen, once it has not changed for a while."""
         last = ""

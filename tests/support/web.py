@@ -8,6 +8,7 @@ import html
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,8 +51,15 @@ class Answer(NamedTuple):
         return self.body.decode()
 
 
-def ask(app: Any, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Answer:
-    """Send one request to an application in this process."""
+def ask(
+    app: Any,
+    path: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    raised: type[Exception] | None = None,
+) -> Answer:
+    """Send one request to an application in this process; `raised` is what it raises after its answer."""
     parts = urlsplit(path)
     given = {"host": HOST, **(headers or {})}
     scope = {
@@ -78,7 +86,8 @@ def ask(app: Any, path: str, *, method: str = "GET", headers: Mapping[str, str] 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    with pytest.raises(raised) if raised is not None else nullcontext():
+        asyncio.run(app(scope, receive, send))
     headers_sent = {key.decode(): value.decode("latin-1") for key, value in sent[0]["headers"]}
     return Answer(sent[0]["status"], headers_sent, b"".join(message.get("body", b"") for message in sent[1:]))
 
@@ -167,6 +176,8 @@ HOSTILE_NAMES = [
     "a'b\"c",
     "..%2f..%2fx",
     "x y/z".replace("/", "∕"),
+    "y;touch PWNED;#",
+    "\u0302\u0323" * 60,
     "ünï ☃ \u202ecod",
 ]
 
@@ -180,7 +191,8 @@ def hostile_machine(base: Path, *, files: int = 600) -> Machine:
         write_skill(root, f"hostile-{name}", f"---\nname: hostile-{name}\ndescription: '{description}'\n---\n{text}\n")
     for number, name in enumerate(HOSTILE_NAMES):
         quoted = name.replace("'", "''")
-        write_skill(root, name, f"---\nname: '{quoted}'\ndescription: odd {number}\n---\n# odd\n", folder=name)
+        fields = f"name: '{quoted}'\ndescription: odd {number}\nlong: '{quoted * (1_500 // len(quoted))}'"
+        write_skill(root, name, f"---\n{fields}\n---\n# odd\n", folder=name)
     inside = root / "hostile-script"
     (inside / "page.html").write_text("<script>alert(3)</script>")
     (inside / "picture.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(4)'/>")

@@ -19,14 +19,14 @@ __all__ = ["Facts"]
 class Facts:
     """The documents of files under each way of parsing, and the findings of all rules under each profile.
 
-    `sizes` are those of their names and descriptions in catalogs.
+    `sizes` are those of their names and descriptions in catalogs; `top` is the folder that they are measured from.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, top: str | None = None) -> None:
         self._documents: dict[tuple[str, ParseOptions], ParsedFrontmatter] = {}
         self._findings: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
         self._options: dict[str, ParseOptions] = {}
-        self.sizes = TextSizes()
+        self.sizes = TextSizes(top)
 
     def plain(self, candidate: Candidate) -> ParsedFrontmatter:
         """Return a file as it is parsed without the peculiarities of any profile."""

@@ -564,9 +564,14 @@ class CatalogSize(NamedTuple):
 
 
 class TextSizes:
-    """The sizes of names, descriptions and paths as catalogs show them, each measured once for many catalogs."""
+    """The sizes of names, descriptions and paths as catalogs show them, each measured once for many catalogs.
 
-    def __init__(self) -> None:
+    Paths in the folder `top` are measured as if it lay at the top of the disk: such sizes are the same wherever it is.
+    """
+
+    def __init__(self, top: str | None = None) -> None:
+        self._above = top.rpartition("/")[0] if top else ""
+        self._top = f"{top}/"
         self._lines: dict[tuple[str, int | None], tuple[int, int]] = {}
         self._fields: dict[tuple[str, int | None], tuple[int, int]] = {}
         self._paths: dict[str, tuple[int, int]] = {}
@@ -592,6 +597,13 @@ class TextSizes:
             size = self._paths[path] = _measured(path_text(path))
         return size
 
+    def placed(self, skills: Sequence[CatalogSkill]) -> Sequence[CatalogSkill]:
+        """Return skills with the paths that are measured."""
+        if not self._above:
+            return skills
+        at = len(self._above)
+        return [one._replace(path=one.path[at:]) if one.path.startswith(self._top) else one for one in skills]
+
 
 def _measured(text: str) -> tuple[int, int]:
     return len(text), len(text) if text.isascii() else _bytes_in(text)
@@ -599,6 +611,10 @@ def _measured(text: str) -> tuple[int, int]:
 
 def catalog_size(skills: Sequence[CatalogSkill], profile: Profile, settings: Settings, texts: TextSizes) -> CatalogSize:
     """Return the size of the catalog text of a profile, from the sizes of its parts where these are enough."""
+    if (placed := texts.placed(skills)) is not skills:
+        found = catalog_size(placed, profile, settings, TextSizes())
+        paths = {one.path: skill.path for one, skill in zip(placed, skills, strict=True)}
+        return found._replace(cut=tuple(paths[path] for path in found.cut))
     shown = as_shown(visible_to_model(skills), profile)
     measure = SIZES.get(profile.catalog_form)
     size = measure(PromptContext(shown, settings, profile, ()), texts) if measure and shown else None
@@ -647,7 +663,7 @@ def is_sum_of_entries(profile: Profile) -> bool:
 def entry_sizes(skills: Sequence[CatalogSkill], profile: Profile, texts: TextSizes) -> list[tuple[int, int]]:
     """Return the characters and bytes of each visible skill in a catalog that is the sum of its entries."""
     entry = _ENTRY_SIZES[profile.catalog_form].entry
-    return [entry(skill, profile.description_shown, texts) for skill in as_shown(skills, profile)]
+    return [entry(skill, profile.description_shown, texts) for skill in as_shown(texts.placed(skills), profile)]
 
 
 def size_of_entries(count: int, chars: int, total: int, profile: Profile) -> CatalogSize:

@@ -185,12 +185,13 @@ def _below(walk: RootWalk, among: Collection[str]) -> list[str]:
 class SharedScan:
     """One scan of the disk for many profiles; with `only`, of these names in each folder and nothing else.
 
-    `heads` keeps what was read, by real path, and `facts` what was parsed.
+    `heads` keeps what was read, by real path, and `facts` what was parsed. In lists for models, paths are measured from
+    the folder `top` on.
     """
 
-    def __init__(self, only: Only | None = None) -> None:
+    def __init__(self, only: Only | None = None, *, top: str | None = None) -> None:
         self.heads: dict[str, files.Head] = {}
-        self.facts = Facts()
+        self.facts = Facts(top)
         self.record = ScanRecord(time.time_ns())
         self._only = only
         self.scanned: dict[str, ScannedRoot] = {}

@@ -56,8 +56,8 @@ class Option(NamedTuple):
 class Command(NamedTuple):
     """One command: its summary, its options and arguments, the function that runs it, and where help shows it.
 
-    An example is a line as it is typed, and what it does. A command with the option `--no-pager` shows a long output
-    in a pager.
+    An example is a line as it is typed, and what it does; so is an action, without the name of the command. A command
+    with the option `--no-pager` shows a long output in a pager.
     """
 
     help: str
@@ -66,6 +66,7 @@ class Command(NamedTuple):
     run: Callable[[Mapping[str, Any]], int]
     group: str = ""
     examples: tuple[tuple[str, str], ...] = ()
+    actions: tuple[tuple[str, str], ...] = ()
 
 
 _LOOK = "Look around"
@@ -609,19 +610,20 @@ COMMANDS: Mapping[str, Command] = {
                 of="list approve yank channel policy",
             ),
             Option("SERVER", "the team server, https://HOST, or the address of a release there", "URL", required=True),
-            Option(
-                "WORD",
-                "list [NAME]; approve NAME VERSION; yank NAME VERSION; channel NAME latest|approved VERSION; "
-                "policy [KEY=VALUE ...]",
-                "WORD",
-                True,
-            ),
+            Option("WORD", "what the action takes", "WORD", True),
         ),
         _later("cli.release_commands", "release"),
         group=_GET,
         examples=(
             ("skillshelf release list https://skills.example", "every release, with its channels and approvals"),
             ("skillshelf release approve https://skills.example release-notes 1.2", "show its files, then ask"),
+        ),
+        actions=(
+            ("list SERVER [NAME]", "list the releases, or those of a skill"),
+            ("approve SERVER NAME VERSION", "show the files of a release, and approve them"),
+            ("yank SERVER NAME VERSION", "take a release out of channels and lists"),
+            ("channel SERVER NAME latest|approved VERSION", "let a channel mean another release"),
+            ("policy SERVER [KEY=VALUE ...]", "show or change the rules of the team"),
         ),
     ),
     "prompt": Command(
@@ -982,6 +984,11 @@ COMMANDS: Mapping[str, Command] = {
                 "TIME",
             ),
             Option("--password-file", "migrate: the password of the role that the server connects as", "FILE"),
+            Option(
+                "--write-address",
+                "migrate: write the address for the server into this file; one with a password there is kept",
+                "FILE",
+            ),
         ),
         (
             Option(
@@ -990,19 +997,27 @@ COMMANDS: Mapping[str, Command] = {
                 "ACTION",
                 of="token tenant member migrate journal retention forget",
             ),
-            Option(
-                "WORD",
-                "token create SUBJECT, list, or revoke ID|SUBJECT; tenant create SLUG; member set SUBJECT ROLE, or "
-                "remove SUBJECT; journal full or digest; forget SUBJECT",
-                "WORD",
-                True,
-            ),
+            Option("WORD", "what the action takes", "WORD", True),
         ),
         _later("cli.serve_commands", "serve"),
         group=_SERVE,
         examples=(
             ("skillshelf serve token create ada --scope skills:read", "a token for a person, shown once"),
             ("skillshelf serve --listen 127.0.0.1:8000", "serve a team from this machine"),
+        ),
+        actions=(
+            ("token create SUBJECT", "make a token for a person or a program, and show it once"),
+            ("token list", "list tokens with their scopes, and when they end"),
+            ("token revoke ID|SUBJECT", "end a token, or all tokens and logins of a subject"),
+            ("member list", "list who has which role"),
+            ("member set SUBJECT ROLE", "give a role: reader, member, publisher, auditor or admin"),
+            ("member remove SUBJECT", "take the role away"),
+            ("tenant create SLUG", "make a tenant"),
+            ("tenant list", "list the tenants; in PostgreSQL as a role that reads all rows"),
+            ("migrate", "bring the database to this version, as its owner, and print the address for the server"),
+            ("journal full|digest", "take whole lines of journals, or sizes and digests only"),
+            ("retention --keep-lines TIME", "remove older lines of journals once"),
+            ("forget SUBJECT", "remove what the journals know about a person"),
         ),
     ),
     "rpc": Command(

@@ -54,6 +54,7 @@ def _one_command(name: str, display: Screen) -> Iterator[str]:
     yield from display.table([(f"{command.help[0].upper()}{command.help[1:]}.",)], (None,), wrap=True)
     arguments = [(argument.name, argument.help) for argument in command.arguments]
     yield from _section("Arguments", arguments, display)
+    yield from _section("Actions", command.actions, display)
     yield from _section("Options", _options([one for one in command.options if one not in SHARED]), display)
     if command.examples:
         yield from ("", display.paint("Examples:", "bold"), *_examples(command.examples, display))

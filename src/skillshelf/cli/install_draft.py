@@ -338,7 +338,7 @@ def _fetch_locked(run: InstallRun, skills: Mapping[str, LockedSkill]) -> "dict[s
         for name, skill in skills.items()
     }
     with run.sources([*references.values()], f"Fetching {plural(len(skills), 'skill')}") as reader:
-        return {name: reader.fetch(name, reference) for name, reference in references.items()}
+        return {name: reader.fetch_locked(name, reference, skills[name]) for name, reference in references.items()}
 
 
 def print_plan(run: InstallRun, plan: InstallPlan, status: int) -> int:

@@ -7,6 +7,7 @@ import time
 from skillshelf.cli.commands import Values
 from skillshelf.cli.host_commands import environment_of
 from skillshelf.config.settings import load_settings
+from skillshelf.core import files
 from skillshelf.core.console import Screen, as_json, note, screen, write
 from skillshelf.core.environment import Environment
 from skillshelf.core.http_client import HttpClient, bearer_token
@@ -14,7 +15,15 @@ from skillshelf.core.limits import JOURNAL_PUSH_SECONDS
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import exact_lines, in_words
-from skillshelf.journal.push import JournalPush, JournalServer, KnownStream, known_stream, machine_id, push_journal
+from skillshelf.journal.push import (
+    JournalPush,
+    JournalServer,
+    KnownStream,
+    emptied_stream,
+    known_stream,
+    machine_id,
+    push_journal,
+)
 from skillshelf.journal.sent_lines import sent_line
 from skillshelf.journal.stored_chain import StoredVerification, verify_stored
 
@@ -60,9 +69,9 @@ def _server(url: str, values: Values, environment: Environment, token_file: str 
 
 
 def stream_on_server(path: str, values: Values) -> KnownStream | None:
-    """Return the stream of a journal and what the server of `--server` has of it; None for a file without a line."""
-    first = sent_line(next(exact_lines(path), None) or b"")
-    return None if isinstance(first, str) else known_stream(path, first, _named_server(values), keep=False)
+    """Return the stream of a journal and what the server of `--server` has of it; None if it has nothing."""
+    first, server = sent_line(next(exact_lines(path), None) or b""), _named_server(values)
+    return emptied_stream(path, server) if isinstance(first, str) else known_stream(path, first, server, keep=False)
 
 
 def _named_server(values: Values) -> JournalServer:
@@ -114,6 +123,10 @@ def push_recorded(values: Values) -> None:
 
     It takes a bounded time, and a failure is one line: what was not sent is sent by the next push.
     """
+    path = os.path.abspath(values["journal"])
+    if files.kind_at(path) is None:
+        # Nothing was recorded.
+        return
     try:
         environment = environment_of(values)
         settings = load_settings(environment, trust="ask")
@@ -121,16 +134,20 @@ def push_recorded(values: Values) -> None:
         if url is None:
             return
         token = bearer_token(settings.journal_token_file, environment.env)
-        seconds = {"seconds": JOURNAL_PUSH_SECONDS, "limit": "JOURNAL_PUSH_SECONDS"}
-        client = HttpClient(url, environment, allow_http=True, netrc=False, **seconds)  # type: ignore[arg-type]
-        server = JournalServer(url, client, token, tries=2, deadline=time.monotonic() + JOURNAL_PUSH_SECONDS)
-        path = os.path.abspath(values["journal"])
+        deadline = time.monotonic() + JOURNAL_PUSH_SECONDS
+        client = HttpClient(
+            url,
+            environment,
+            allow_http=True,
+            seconds=JOURNAL_PUSH_SECONDS,
+            limit="JOURNAL_PUSH_SECONDS",
+            deadline=deadline,
+            netrc=False,
+        )
+        server = JournalServer(url, client, token, tries=2, deadline=deadline)
         done = push_journal(path, server, content=settings.journal_content, machine=machine_id())
         if done.problem:
             note(f"the journal was not sent whole: {done.problem}")
-    except FileNotFoundError:
-        # Nothing was recorded.
-        return
     except (SkillError, OSError) as error:
         reason = in_words(error) if isinstance(error, OSError) else str(error)
         note(f"the journal was not sent (`skillshelf log push` sends it later): {reason}")

@@ -80,7 +80,8 @@ def _recorded(name: str, values: dict[str, Any]) -> int:
     try:
         return COMMANDS[name].run(values)
     finally:
-        if values.get("journal"):
+        # A command that takes several journals reads them.
+        if isinstance(values.get("journal"), str):
             from skillshelf.cli.log_push import push_recorded
 
             push_recorded(values)

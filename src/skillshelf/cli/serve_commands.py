@@ -1,26 +1,27 @@
 """Run `serve`: the server of a team, its tokens, tenants and members, and the migration of its database."""
 
-import os
 import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 from skillshelf.cli.commands import Values, shelf_for
 from skillshelf.cli.host_commands import environment_of
-from skillshelf.core import files
 from skillshelf.core.console import as_json, note, screen, write
+from skillshelf.core.environment import secret_in, unread_variables
 from skillshelf.core.text import plural, visible
-from skillshelf.errors import DONE, NEGATIVE, ConfigurationError
-from skillshelf.servers.team.command import database_url, open_team_database, require_extra
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SourceNotFound
+from skillshelf.servers.team.command import open_team_database, require_extra
 from skillshelf.servers.team.command import serve as serve_team
-from skillshelf.servers.team.database import Database, migrate_postgres
+from skillshelf.servers.team.database import Database, SqliteDatabase, list_tenants, migrate_postgres
+from skillshelf.servers.team.database_address import DATABASE_VARIABLE, AddressFile, DatabaseAddress, database_address
 from skillshelf.servers.team.journal_intake import set_content
 from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days
 from skillshelf.servers.team.migrations import APP_ROLE, VERSION
-from skillshelf.servers.team.tokens import create_token, list_tokens, revoke_tokens, set_member
-from skillshelf.servers.team.values import DEFAULT_TENANT, checked_slug
+from skillshelf.servers.team.tokens import create_token, list_members, list_tokens, revoke_tokens, set_member
+from skillshelf.servers.team.values import DEFAULT_TENANT, NoSuchTenant, checked_slug
 
 __all__ = ["serve"]
 
@@ -30,15 +31,37 @@ _UNITS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 def serve(values: Values) -> int:
     """Serve a team, or change what its database has."""
     words = [values["action"], *values["word"]] if values["action"] else []
+    if unread := unread_variables(environment_of(values).env):
+        note(f"nothing reads {', '.join(map(visible, unread))}")
     if not words:
+        _require_own_options(values, "")
         serve_team(shelf_for(values, trust="all" if values["trust"] else "ask"), values)
         return DONE
     for length in (2, 1):
-        run = _ACTIONS.get(" ".join(words[:length]))
-        if run is not None:
-            return run(values, words[length:])
+        action = " ".join(words[:length])
+        if action in _ACTIONS:
+            _require_own_options(values, action)
+            try:
+                return _ACTIONS[action](values, words[length:])
+            except NoSuchTenant as error:
+                raise SourceNotFound(str(error)) from None
     known = ", ".join(_ACTIONS)
     raise ConfigurationError(f"no action {' '.join(words[:2])!r}; without one it serves, else it is one of: {known}")
+
+
+def _require_own_options(values: Values, action: str) -> None:
+    """Raise `ConfigurationError` for an option of another action, which would be ignored, or one that is empty.
+
+    An empty one is most often a variable that is not set: the default is then not what was meant.
+    """
+    for name, owners in _OWN_OPTIONS.items():
+        option, value = f"--{name.replace('_', '-')}", values[name]
+        given = [one for one in (value if isinstance(value, list) else [value]) if one not in (None, False)]
+        if given and action not in owners and action.partition(" ")[0] not in owners:
+            shown = " and ".join(f"`{f'serve {owner}'.strip()}`" for owner in owners)
+            raise ConfigurationError(f"{option} is an option of {shown} alone")
+        if not all(one is True or one.strip(" ,") for one in given):
+            raise ConfigurationError(f"{option} is empty; give it a value, or leave it out")
 
 
 def _one(words: list[str], what: str) -> str:
@@ -47,8 +70,22 @@ def _one(words: list[str], what: str) -> str:
     return words[0]
 
 
-def _database(values: Values) -> "closing[Database]":
-    return closing(open_team_database(values["database"], environment_of(values), path=values["database_file"]))
+@contextmanager
+def _database(values: Values) -> Iterator[Database]:
+    """Open the database for an action; say which it was if nobody named it."""
+    address = _address(values)
+    with closing(open_team_database(address)) as database:
+        yield database
+    _name_default(address)
+
+
+def _name_default(address: DatabaseAddress) -> None:
+    if address.is_default:
+        note(f"database: {address.place} (--database-file or ${DATABASE_VARIABLE} names another)")
+
+
+def _address(values: Values) -> DatabaseAddress:
+    return database_address(values["database"], environment_of(values), path=values["database_file"])
 
 
 def _tenant(values: Values) -> str:
@@ -102,7 +139,8 @@ def _list_tokens(values: Values, words: list[str]) -> int:
     rows = [("ID", "SUBJECT", "SCOPES", "CREATED", "ENDS")]
     for one in found:
         ends = f"revoked {_day(one.revoked)}" if one.revoked else _day(one.expires) if one.expires else "never"
-        rows.append((one.id, visible(one.subject), " ".join(one.scopes) or "of the role", _day(one.created), ends))
+        scopes = " ".join(one.scopes) or (f"of the role {one.role}" if one.role else "none, without a role")
+        rows.append((one.id, visible(one.subject), scopes, _day(one.created), ends))
     write("".join(f"{line}\n" for line in screen(environment_of(values).env).table(rows, ("dim",) * 5)))
     return DONE
 
@@ -142,6 +180,34 @@ def _create_tenant(values: Values, words: list[str]) -> int:
     return DONE if is_new else NEGATIVE
 
 
+def _list_tenants(values: Values, words: list[str]) -> int:
+    if words:
+        raise ConfigurationError(f"`tenant list` takes no argument, not {words[0]!r}")
+    address = _address(values)
+    require_extra(address, to_serve=False)
+    found = list_tenants(address.url)
+    _name_default(address)
+    if values["json"]:
+        write(as_json({"tenants": [one._asdict() for one in found]}))
+        return DONE
+    rows = [("TENANT", "CREATED"), *((one.tenant, _day(one.created)) for one in found)]
+    write("".join(f"{line}\n" for line in screen(environment_of(values).env).table(rows, ("dim",) * 2)))
+    return DONE
+
+
+def _list_members(values: Values, words: list[str]) -> int:
+    if words:
+        raise ConfigurationError(f"`member list` takes no argument, not {words[0]!r}")
+    with _database(values) as database:
+        found = list_members(database, _tenant(values))
+    if values["json"]:
+        write(as_json({"tenant": _tenant(values), "members": [one._asdict() for one in found]}))
+        return DONE
+    rows = [("SUBJECT", "ROLE"), *((visible(one.subject), one.role) for one in found)]
+    write("".join(f"{line}\n" for line in screen(environment_of(values).env).table(rows, ("dim",) * 2)))
+    return DONE
+
+
 def _set_member(values: Values, words: list[str]) -> int:
     if len(words) != 2:
         raise ConfigurationError("`member set` takes a SUBJECT and a ROLE")
@@ -154,12 +220,14 @@ def _remove_member(values: Values, words: list[str]) -> int:
 
 def _changed_member(values: Values, subject: str, role: str | None) -> int:
     with _database(values) as database:
-        set_member(database, _tenant(values), subject, role)
+        had_role = set_member(database, _tenant(values), subject, role)
     if values["json"]:
         write(as_json({"tenant": _tenant(values), "subject": subject, "role": role}))
-    else:
+    elif role or had_role:
         write(f"{visible(subject)} is {role or 'no member'} in {_tenant(values)}\n")
-    return DONE
+    else:
+        note(f"{visible(subject)!r} has no role in {_tenant(values)}")
+    return DONE if role or had_role else NEGATIVE
 
 
 # Migration ----------------------------------------------------------------------------------------
@@ -168,43 +236,62 @@ def _changed_member(values: Values, subject: str, role: str | None) -> int:
 def _migrate(values: Values, words: list[str]) -> int:
     if words:
         raise ConfigurationError(f"`migrate` takes no argument, not {words[0]!r}")
-    url = database_url(values["database"], environment_of(values), path=values["database_file"])
-    require_extra(url, to_serve=False)
-    if not url.startswith("postgres"):
-        with _database(values):
-            pass
-        now = {"before": VERSION, "version": VERSION, "address": url, "role": None, "password": False}
-        return _migrated(values, now)
-    done = migrate_postgres(url, _password(values["password_file"]))
-    found = {
-        "before": done.before,
-        "version": done.version,
-        "address": done.address,
-        "role": APP_ROLE,
-        "password": done.has_password,
-    }
+    owner = _address(values)
+    require_extra(owner, to_serve=False)
+    role = APP_ROLE if owner.is_postgres else None
+    file = AddressFile(values["write_address"], role=role) if values["write_address"] is not None else None
+    if not owner.is_postgres:
+        with _database(values) as database:
+            assert isinstance(database, SqliteDatabase), "the other kind is migrated below"
+            before = database.version_before
+        return _migrated(values, before, VERSION, owner, file)
+    done = migrate_postgres(owner.url, _password(values["password_file"]))
     if not done.has_password and not values["json"]:
-        note(f"the role {APP_ROLE} existed before: add its password to the address, or set one with --password-file")
-    return _migrated(values, found)
+        note(
+            f"the role {APP_ROLE} existed before and keeps its password: running servers keep their address, elsewhere "
+            "add the password to this one (--password-file sets another, for every server of the PostgreSQL cluster)"
+        )
+    return _migrated(values, done.before, done.version, DatabaseAddress(done.address), file)
 
 
-def _migrated(values: Values, found: Mapping[str, object]) -> int:
+def _migrated(values: Values, before: int, version: int, address: DatabaseAddress, file: AddressFile | None) -> int:
+    """Print the address for the server, or write it into a file, which then is the one place with its password."""
+    is_written = file is not None and _written(file, address)
     if values["json"]:
+        found = {
+            "before": before,
+            "version": version,
+            "address": address.without_password() if is_written else address.url,
+            "role": address.role,
+            "password": address.has_password,
+        }
         write(as_json(found))
-        return DONE
-    note(f"the database has version {found['version']}; start the server with this address:")
-    write(f"{found['address']}\n")
+    elif file is None:
+        note(f"the database has version {version}; start the server with this address:")
+        write(f"{address.url}\n")
+    else:
+        note(f"the database has version {version}; start the server with --database-file {visible(file.path)}")
     return DONE
+
+
+def _written(file: AddressFile, address: DatabaseAddress) -> bool:
+    """Write an address into a file; return whether it was not kept as it is."""
+    try:
+        is_written = file.write(address)
+    except OSError as error:
+        # Nobody else knows a password that was made now.
+        write(f"{address.url}\n")
+        raise ConfigurationError(f"{file.path} cannot be written (the address is printed): {error.strerror}") from None
+    if not is_written and file.before is not None:
+        other = "" if file.before.place == address.place else f" (it names {file.before.place}, not {address.place})"
+        note(f"{visible(file.path)} keeps its address, which has a password{other}")
+    return is_written
 
 
 def _password(path: str | None) -> str | None:
     if path is None:
         return None
-    try:
-        data = files.read_file(os.path.abspath(path), limit=4096, links="follow")
-    except OSError as error:
-        raise ConfigurationError(f"password file {path} cannot be read: {error.strerror}") from None
-    password = (data or b"").decode("utf-8", "replace").strip()
+    password = secret_in(path, what="password file")
     if len(password) < 12:
         raise ConfigurationError("a password has at least 12 characters")
     return password
@@ -249,11 +336,13 @@ def _forget(values: Values, words: list[str]) -> int:
     subject = _one(words, "SUBJECT")
     with _database(values) as database:
         found = forget(database, _tenant(values), subject)
+        is_valid = any(one.subject == subject and one.is_valid for one in list_tokens(database, _tenant(values)))
     if values["json"]:
         write(as_json({"tenant": _tenant(values), "subject": subject, **found._asdict()}))
     elif any(found):
         write(f"removed {plural(found.lines, 'line')} of {plural(found.streams, 'journal')} of {visible(subject)}\n")
-        note(f"tokens stay valid; end them with `skillshelf serve token revoke {visible(subject)}`")
+        if is_valid:
+            note(f"tokens stay valid; end them with `skillshelf serve token revoke {visible(subject)}`")
     else:
         note(f"the journals of {_tenant(values)} know nothing about {visible(subject)!r}")
     return DONE if any(found) else NEGATIVE
@@ -264,6 +353,8 @@ _ACTIONS: Mapping[str, Callable[[Values, list[str]], int]] = {
     "token list": _list_tokens,
     "token revoke": _revoke_tokens,
     "tenant create": _create_tenant,
+    "tenant list": _list_tenants,
+    "member list": _list_members,
     "member set": _set_member,
     "member remove": _remove_member,
     "migrate": _migrate,
@@ -272,3 +363,17 @@ _ACTIONS: Mapping[str, Callable[[Values, list[str]], int]] = {
     "forget": _forget,
 }
 """The actions of `serve` besides serving."""
+
+_SERVING: Final = ""
+
+_OWN_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "scope": ("token create",),
+    "expires": ("token create",),
+    "password_file": ("migrate",),
+    "write_address": ("migrate",),
+    "tenant": ("token", "member", "journal", "retention", "forget"),
+    "keep_lines": (_SERVING, "retention"),
+    **dict.fromkeys(("listen", "issuer", "audience", "tenant_claim", "roles_claim", "access_log"), (_SERVING,)),
+    **dict.fromkeys(("allow_host", "blobs", "journal", "keep", "rotate", "otlp", "otlp_content", "trust"), (_SERVING,)),
+}
+"""The options that some actions have, and those actions or their first words; none is for serving."""

@@ -91,7 +91,7 @@ _skillshelf_command() {
         ui) options='--profile --cwd --home --config --json --no-cache --all-hosts --port --no-open --journal --help' takes='--profile --cwd --home --config --port --journal' ;;
         site) options='--profile --cwd --home --config --json --no-cache --all-hosts --user --journal --help' takes='--profile --cwd --home --config --journal' ;;
         mcp) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --http --token-file --allow-host --paths --help' takes='--profile --cwd --home --config --journal --rotate --otlp --http --token-file --allow-host' ;;
-        serve) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --listen --database --database-file --blobs --issuer --audience --tenant-claim --roles-claim --allow-host --access-log --scope --tenant --expires --keep-lines --password-file --help' takes='--profile --cwd --home --config --journal --rotate --otlp --listen --database --database-file --blobs --issuer --audience --tenant-claim --roles-claim --allow-host --access-log --scope --tenant --expires --keep-lines --password-file' ;;
+        serve) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --listen --database --database-file --blobs --issuer --audience --tenant-claim --roles-claim --allow-host --access-log --scope --tenant --expires --keep-lines --password-file --write-address --help' takes='--profile --cwd --home --config --journal --rotate --otlp --listen --database --database-file --blobs --issuer --audience --tenant-claim --roles-claim --allow-host --access-log --scope --tenant --expires --keep-lines --password-file --write-address' ;;
         rpc) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --help' takes='--profile --cwd --home --config --journal --rotate --otlp' ;;
         chat) options='--profile --cwd --home --config --json --no-cache --journal --keep --rotate --otlp --otlp-content --trust --model --once --help' takes='--profile --cwd --home --config --journal --rotate --otlp --model --once' ;;
         completion) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
@@ -172,6 +172,7 @@ _skillshelf_option() {
         'serve --database-file') kind='file' ;;
         'serve --access-log') kind='file' ;;
         'serve --password-file') kind='file' ;;
+        'serve --write-address') kind='file' ;;
         'rpc --journal') kind='file' ;;
         'rpc --rotate') kind='rule' ;;
         'chat --journal') kind='file' ;;

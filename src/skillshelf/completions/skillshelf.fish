@@ -26,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --accept-rule --access-log --against --allow-host --args --audience --baseline --blobs --by --config --cwd --database --database-file --description --diff --expires --for --format --head --home --host --http --ignore --in --issuer --journal --journals --judge --keep-lines --last --limit --listen --model --once --otlp --output --password-file --path --port --profile --queries --ref --roles-claim --root --rotate --runs --scope --select --server --session --set --severity --since --site --skill --stream --tenant --tenant-claim --to --token-file --type --until --version --why --write-baseline --yes -o
+        else if contains -- $word --accept-rule --access-log --against --allow-host --args --audience --baseline --blobs --by --config --cwd --database --database-file --description --diff --expires --for --format --head --home --host --http --ignore --in --issuer --journal --journals --judge --keep-lines --last --limit --listen --model --once --otlp --output --password-file --path --port --profile --queries --ref --roles-claim --root --rotate --runs --scope --select --server --session --set --severity --since --site --skill --stream --tenant --tenant-claim --to --token-file --type --until --version --why --write-address --write-baseline --yes -o
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -366,6 +366,7 @@ complete -c skillshelf -n '__skillshelf_is serve' -l tenant -d 'the tenant of a 
 complete -c skillshelf -n '__skillshelf_is serve' -l expires -d 'token create: when the token ends, such as 90d or 2027-01-31' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l keep-lines -d 'how long lines of journals are kept, such as 90d, 12w or 2y: older ones are removed every day, or by retention once (default: for ever)' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l password-file -d 'migrate: the password of the role that the server connects as' -r -F
+complete -c skillshelf -n '__skillshelf_is serve' -l write-address -d 'migrate: write the address for the server into this file; one with a password there is kept' -r -F
 complete -c skillshelf -n '__skillshelf_is serve 0' -a 'token tenant member migrate journal retention forget'
 complete -c skillshelf -n '__skillshelf_is rpc' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is rpc' -l keep -d 'keep all inputs beside the journal, for `log replay`'

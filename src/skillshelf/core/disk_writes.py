@@ -183,10 +183,10 @@ def remove(path: str) -> None:
         os.unlink(to_system(path))
 
 
-def replace_file(path: str, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+def replace_file(path: str, data: bytes, *, mode: int = 0o600, durable: bool = True, closed: bool = False) -> None:
     """Replace the bytes of a file atomically; `mode` is used for a new file.
 
-    A file that is not `durable` can be made again, so nobody waits for the disk.
+    A file that is not `durable` can be made again, so nobody waits for the disk. A `closed` one gives others no rights.
     """
     target = real_path(path)
     before = os.stat(to_system(target)) if kind_at(target) else None
@@ -197,7 +197,7 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o600, durable: bool = T
         try:
             _write_all(descriptor, data)
             if before is not None:
-                _take_after(descriptor, before)
+                _take_after(descriptor, before, hidden=0o077 if closed else 0)
             if durable:
                 os.fsync(descriptor)
         finally:
@@ -215,14 +215,14 @@ def _write_all(descriptor: int, data: bytes) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-def _take_after(descriptor: int, before: os.stat_result) -> None:
-    """Copy the owner and the permissions of the file that is replaced."""
+def _take_after(descriptor: int, before: os.stat_result, *, hidden: int = 0) -> None:
+    """Copy the owner and the permissions of the file that is replaced, without the `hidden` ones."""
     now = os.fstat(descriptor)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         # Only root may give a file away; for others it becomes theirs, as with any editor.
         with suppress(PermissionError):
             os.fchown(descriptor, before.st_uid, before.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & ~hidden)
 
 
 def why_not_replaced(path: str) -> str | None:

@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skillshelf.core import files
-from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.limits import CONFIG_BYTES, SECRET_FILE_BYTES
+from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import near
+from skillshelf.errors import ConfigurationError
 
 __all__ = [
     "SYSTEM_POLICY",
     "SYSTEM_POLICY_VARIABLE",
+    "VARIABLES",
     "Environment",
     "account_home",
     "expand",
@@ -19,6 +23,8 @@ __all__ = [
     "main_repository",
     "make_environment",
     "policy_stamps",
+    "secret_in",
+    "unread_variables",
     "user_cache_folder",
     "user_config_path",
     "user_data_folder",
@@ -38,7 +44,10 @@ class Environment(NamedTuple):
     config: str | Mapping[str, Any] | None = None
     """The path or the content of a configuration that replaces the user's and the project's file."""
     ceiling: str | None = None
-    """A folder at or above the working directory: no host is taken to read skills in a folder above it."""
+    """A folder at or above the working directory: no host is taken to read skills in a folder above it.
+
+    What a list costs a model is measured as if this folder lay at the top of the disk.
+    """
 
 
 def make_environment(
@@ -92,6 +101,17 @@ SYSTEM_POLICY = (
 
 SYSTEM_POLICY_VARIABLE = "SKILLSHELF_SYSTEM_POLICY"
 """The variable that adds a second file of such rules."""
+
+VARIABLES = (
+    "SKILLSHELF_DATABASE",
+    "SKILLSHELF_MCP_TOKEN",
+    "SKILLSHELF_NATIVE",
+    "SKILLSHELF_PAGER",
+    "SKILLSHELF_SERVER",
+    "SKILLSHELF_SYSTEM_POLICY",
+    "SKILLSHELF_TOKEN",
+)
+"""Every variable of our own that something reads."""
 
 
 def policy_stamps(environment: Environment) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
@@ -179,6 +199,25 @@ def expand(path: str, environment: Environment, *, base: str) -> str:
     return os.path.normpath(os.path.join(base, path))
 
 
+_SECRET = lazy_pattern(r"(?<![A-Za-z0-9])(sk[sl]_)[A-Za-z0-9_-]+|(:/+).*(?=@)")
+"""A token of a team server, or the login in an address."""
+
+
+def secret_in(path: str, *, what: str) -> str:
+    """Return the text of a file with a token, a password or an address, without the blanks around it.
+
+    Raise ConfigurationError if there is no such file. It does not repeat a secret that was given in place of its file.
+    """
+    shown = _SECRET.sub(lambda secret: f"{secret[1] or secret[2]}...", path)
+    try:
+        data = files.read_file(os.path.abspath(path), limit=SECRET_FILE_BYTES, links="follow")
+    except OSError as error:
+        raise ConfigurationError(f"{what} {shown} cannot be read: {error.strerror}") from None
+    if data is None:
+        raise ConfigurationError(f"{what} {shown} is no regular file of at most {SECRET_FILE_BYTES} bytes")
+    return data.decode("utf-8", "replace").strip()
+
+
 def below_home(path: str, moved: Mapping[str, str], environment: Environment) -> str:
     """Return an absolute path below the home folder, or where a variable of the environment moves it.
 
@@ -190,3 +229,16 @@ def below_home(path: str, moved: Mapping[str, str], environment: Environment) ->
         if os.path.isabs(given) and files.is_inside(f"/{path}", f"/{beginning}".rstrip("/") or "/"):
             return os.path.normpath(os.path.join(given, below, path[len(beginning) :].lstrip("/")))
     return os.path.join(environment.home or "/nonexistent", path)
+
+
+def unread_variables(env: Mapping[str, str]) -> list[str]:
+    """Return the names that look like variables of ours and that nothing reads, each with the one that may be meant."""
+    prefix = "SKILLSHELF_"
+    known = [name.removeprefix(prefix) for name in VARIABLES]
+    found = []
+    for name in sorted(env):
+        if name.startswith(prefix) and name not in VARIABLES:
+            # Without the beginning that all of them share, so that only the rest must look alike.
+            close = near(name.removeprefix(prefix), known)
+            found.append(f"{name} (did you mean {prefix}{close[0]}?)" if close else name)
+    return found

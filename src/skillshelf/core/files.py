@@ -5,6 +5,7 @@ a link. To follow a link, a caller resolves it by `resolve_link`, decides on the
 if the path has become a link meanwhile, opening it fails.
 """
 
+import errno
 import os
 import stat
 import sys
@@ -974,7 +975,7 @@ def _refuse_irregular(mode: int) -> None:
 def refuse_kind(kind: Kind) -> NoReturn:
     """Raise the error for an entry that is not a regular file."""
     if kind == "folder":
-        raise IsADirectoryError
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     raise NotRegular(kind)
 
 

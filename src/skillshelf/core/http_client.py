@@ -7,6 +7,7 @@ credentials, how many bytes and seconds an answer may take.
 import http.client
 import io
 import ipaddress
+import json
 import re
 import socket
 import ssl
@@ -18,10 +19,10 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from skillshelf.core import files
-from skillshelf.core.environment import Environment
+from skillshelf.core.environment import Environment, secret_in
 from skillshelf.core.limits import HTTP_HEADER_BYTES, HTTP_REDIRECTS, NETRC_BYTES, SOURCE_SECONDS
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, visible
+from skillshelf.core.text import cut, fold, visible
 from skillshelf.errors import ConfigurationError, SkillError, SourceNotFound, SourceRefused, SourceUnreachable
 
 __all__ = [
@@ -35,14 +36,20 @@ __all__ = [
     "is_loopback_name",
     "netrc_login",
     "origin_of",
+    "refusal_in",
     "require_found",
 ]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_REFUSALS = frozenset({401, 403, 421, 503})
 _PORTS = {"https": 443, "http": 80}
 # A public address at which a large cloud answers its own machines.
 _METADATA = ipaddress.ip_address("168.63.129.16")
+# Codes of OpenSSL about a certificate that nobody signed whom this machine knows, from x509_vfy.h.
+_UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
+# What OpenSSL makes of an answer that is no TLS, by its version.
+_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -91,7 +98,11 @@ def origin_of(url: str) -> Origin:
     except ValueError:
         raise SourceRefused("url", f"not a usable address: {shown}") from None
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-        raise SourceRefused("secret-in-url", f"an address with credentials in it: {_without_secret(parts)}")
+        raise SourceRefused(
+            "secret-in-url",
+            f"an address with credentials in it: {_without_secret(parts)} "
+            f"(for a team server: --token-file or {TEAM_TOKEN_VARIABLE})",
+        )
     if parts.scheme not in _PORTS:
         raise SourceRefused("scheme", f"only https is fetched, not {visible(cut(parts.scheme or 'a path', 40))}")
     host = (parts.hostname or "").rstrip(".")
@@ -114,8 +125,24 @@ def is_loopback_name(host: str) -> bool:
         return False
 
 
-def require_found(answer: HttpAnswer) -> HttpAnswer:
-    """Return an answer with content; raise the error that its status stands for."""
+def refusal_in(answer: HttpAnswer) -> str | None:
+    """Return the reason that a team server gives for a refusal, fit to be shown; None without one."""
+    media_type = answer.headers.get("content-type", "").partition(";")[0]
+    if answer.status not in _REFUSALS or media_type not in ("text/plain", "application/json"):
+        return None
+    text = answer.data.decode("utf-8", "replace")
+    if media_type == "application/json":
+        try:
+            said = json.loads(text)["error"]["message"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return None
+        text = said if isinstance(said, str) else ""
+    return visible(cut(fold(text), 500)) or None
+
+
+def require_found(answer: HttpAnswer, *, reason: str | None = None) -> HttpAnswer:
+    """Return an answer with content; raise the error that its status stands for, with the reason if one is known."""
+    told = f": {reason}" if reason else ""
     # What follows the question mark is often a signature, which opens the door to whoever reads the message.
     where = visible(cut(answer.url.partition("?")[0], 200))
     if answer.status == 200:
@@ -123,8 +150,8 @@ def require_found(answer: HttpAnswer) -> HttpAnswer:
     if answer.status in (404, 410):
         raise SourceNotFound(f"{where} does not exist (status {answer.status})")
     if answer.status in (401, 403, 407):
-        raise SourceRefused("credentials", f"{where} refuses access (status {answer.status})")
-    raise SourceUnreachable(f"{where} answers with status {answer.status}")
+        raise SourceRefused("credentials", f"{where} refuses access (status {answer.status}){told}")
+    raise SourceUnreachable(f"{where} answers with status {answer.status}{told}")
 
 
 class HttpClient:
@@ -132,7 +159,8 @@ class HttpClient:
 
     That host may have any address. Every other one, by a redirect or because the source names it, must have a public
     one. Plain HTTP goes to this machine alone, and only if the user allows it. Credentials of `.netrc` go to the
-    origin that the user named, unless `netrc` is False. `limit` is the name of the limit that `seconds` come from.
+    origin that the user named, unless `netrc` is False. `limit` is the name of the limit that `seconds` come from. They
+    are those of one request; `deadline`, by the monotonic clock, ends all of them.
     """
 
     def __init__(
@@ -144,6 +172,7 @@ class HttpClient:
         offline: bool = False,
         seconds: float = SOURCE_SECONDS,
         limit: str = "SOURCE_SECONDS",
+        deadline: float | None = None,
         netrc: bool = True,
     ) -> None:
         self.named = origin_of(named)
@@ -154,6 +183,7 @@ class HttpClient:
         self._offline = offline
         self._seconds = seconds
         self._limit = limit
+        self._deadline = deadline
         self._context: ssl.SSLContext | None = None
 
     def allow_host(self, host: str) -> None:
@@ -170,7 +200,7 @@ class HttpClient:
             raise SourceUnreachable(f"{self.named.text} is not asked: --offline")
         url, first = request.url, origin_of(request.url)
         # One time for the whole chain: each step of a slow one would start it again.
-        deadline, is_first = _Deadline(self._seconds, first.text, self._limit), True
+        deadline, is_first = _Deadline(self._seconds, first.text, self._limit, self._deadline), True
         for _ in range(HTTP_REDIRECTS + 1):
             origin = origin_of(url)
             # Back from another origin is not the same as never gone: that one chose the address.
@@ -222,7 +252,8 @@ class HttpClient:
             raise error if isinstance(error, SkillError) else deadline.error from None
         except ssl.SSLCertVerificationError as error:
             reason = visible(cut(error.verify_message or "not valid", 100))
-            raise SourceRefused("certificate", f"the certificate of {where} is refused: {reason}") from None
+            hint = " (name its authority with SSL_CERT_FILE)" if error.verify_code in _UNKNOWN_AUTHORITY else ""
+            raise SourceRefused("certificate", f"the certificate of {where} is refused: {reason}{hint}") from None
         except TimeoutError:
             raise deadline.error from None
         except http.client.HTTPException as error:
@@ -231,6 +262,8 @@ class HttpClient:
                 raise SourceRefused("headers", f"{where} sends too many or too long headers") from None
             raise SourceUnreachable(f"{where} breaks off or does not speak HTTP") from None
         except (OSError, ValueError) as error:
+            if isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
+                raise SourceUnreachable(f"{where} answers without TLS: the server speaks plain HTTP there") from None
             reason = visible(cut(getattr(error, "strerror", None) or str(error) or type(error).__name__, 100))
             raise SourceUnreachable(f"{where} cannot be reached or breaks off: {reason}") from None
 
@@ -360,8 +393,9 @@ class _Late(Exception):
 class _Deadline:
     """The time at which a request ends, however many steps it has."""
 
-    def __init__(self, seconds: float, where: str, limit: str) -> None:
-        self._end = time.monotonic() + seconds
+    def __init__(self, seconds: float, where: str, limit: str, latest: float | None) -> None:
+        end = time.monotonic() + seconds
+        self._end = end if latest is None else min(end, latest)
         self.error = SourceUnreachable(f"{where} does not answer within {seconds:g} seconds ({limit})")
 
     def left(self) -> float:
@@ -582,17 +616,14 @@ TEAM_TOKEN_VARIABLE = "SKILLSHELF_TOKEN"
 
 def bearer_token(path: str | None, env: Mapping[str, str]) -> str:
     """Return the token for a team server: of a file, else of the environment; raise ConfigurationError without one."""
-    if path is None:
-        token = env.get(TEAM_TOKEN_VARIABLE, "")
-    else:
-        try:
-            data = files.read_file(path, limit=NETRC_BYTES, links="follow")
-        except OSError as error:
-            raise ConfigurationError(f"token file {path} cannot be read: {error.strerror}") from None
-        token = (data or b"").decode("utf-8", "replace").strip()
+    token = env.get(TEAM_TOKEN_VARIABLE, "").strip() if path is None else secret_in(path, what="token file")
+    where = TEAM_TOKEN_VARIABLE if path is None else f"token file {path}"
+    if not token and path is None:
+        raise ConfigurationError(
+            f"a team server needs a token: set {TEAM_TOKEN_VARIABLE}, or name a file with --token-file"
+        )
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        missing = "it holds no token" if path else f"set {TEAM_TOKEN_VARIABLE}, or name a file with --token-file"
-        raise ConfigurationError(f"a team server needs a token: {missing}")
+        raise ConfigurationError(f"a team server needs a token: {where} holds none (write it alone, in one line)")
     return token
 
 

@@ -110,6 +110,8 @@ __all__ = [
     "TeamJournalSessionForm",
     "TeamJournalSessionsForm",
     "TeamMemberForm",
+    "TeamMemberRecordForm",
+    "TeamMembersForm",
     "TeamMigrationForm",
     "TeamPolicyAnswerForm",
     "TeamPolicyForm",
@@ -129,6 +131,8 @@ __all__ = [
     "TeamStreamStateForm",
     "TeamStreamsForm",
     "TeamTenantForm",
+    "TeamTenantRecordForm",
+    "TeamTenantsForm",
     "TeamTokenForm",
     "TeamTokenRecordForm",
     "TeamTokensForm",
@@ -1379,7 +1383,7 @@ class TeamTokenForm(TypedDict):
 
 
 class TeamTokenRecordForm(TypedDict):
-    """A token as it is listed; times are milliseconds since 1970."""
+    """A token as it is listed; times are milliseconds since 1970. Empty `scopes` are those of `role`, the subject's."""
 
     id: str
     subject: str
@@ -1388,6 +1392,7 @@ class TeamTokenRecordForm(TypedDict):
     created: int
     expires: int | None
     revoked: int | None
+    role: str | None
 
 
 class TeamTokensForm(TypedDict):
@@ -1412,6 +1417,33 @@ class TeamTenantForm(TypedDict):
     created: bool
 
 
+class TeamTenantRecordForm(TypedDict):
+    """A tenant as it is listed; `created` is in milliseconds since 1970."""
+
+    tenant: str
+    created: int
+
+
+class TeamTenantsForm(TypedDict):
+    """The tenants of a database, by name."""
+
+    tenants: list[TeamTenantRecordForm]
+
+
+class TeamMemberRecordForm(TypedDict):
+    """A member as it is listed."""
+
+    subject: str
+    role: str
+
+
+class TeamMembersForm(TypedDict):
+    """The members of a tenant, by name."""
+
+    tenant: str
+    members: list[TeamMemberRecordForm]
+
+
 class TeamMemberForm(TypedDict):
     """The role of a subject in a tenant; null if it has none."""
 
@@ -1423,7 +1455,8 @@ class TeamMemberForm(TypedDict):
 class TeamMigrationForm(TypedDict):
     """The version of the database before and after a migration, and the address that the server takes.
 
-    `password` is False if the role existed before: then the address lacks the password that the role has.
+    `password` is False if the role existed before: then the address lacks the password that the role has. It has none
+    here either if `--write-address` wrote it into a file.
     """
 
     before: int
@@ -1709,9 +1742,10 @@ class TeamJournalSessionForm(TypedDict):
 
 
 class TeamJournalSessionsForm(TypedDict):
-    """Sessions, the one with the latest event first."""
+    """Sessions, the one with the latest event first; `next` says where to go on."""
 
     sessions: list[TeamJournalSessionForm]
+    next: str | None
 
 
 class TeamAlarmForm(TypedDict):
@@ -1751,10 +1785,11 @@ class TeamUseForm(_TeamUse, total=False):
 
 
 class TeamUsageForm(TypedDict):
-    """The use of skills, counted by `skill`, `day` or `person`."""
+    """The use of skills, counted by `skill`, `day` or `person`; `next` says where to go on."""
 
     by: str
     usage: list[TeamUseForm]
+    next: int | None
 
 
 class TeamContentForm(TypedDict):

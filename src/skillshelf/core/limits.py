@@ -32,7 +32,6 @@ __all__ = [
     "COPIED_BYTES",
     "COPIES_BYTES",
     "COPIES_COMPARED",
-    "DATABASE_ADDRESS_BYTES",
     "DATABASE_CONNECTIONS",
     "DATABASE_WAIT_SECONDS",
     "DESCRIPTION_SHOWN",
@@ -77,6 +76,7 @@ __all__ = [
     "GIT_MEMORY_BYTES",
     "GIT_PACK_RATIO",
     "HELPER_BYTES",
+    "HOST_VERDICTS_KEPT",
     "HTTP_HEADER_BYTES",
     "HTTP_REDIRECTS",
     "IGNORE_COMMENTS",
@@ -156,6 +156,7 @@ __all__ = [
     "REQUEST_SECONDS",
     "REQUEST_WAIT_SECONDS",
     "RESOURCE_BYTES",
+    "RETENTION_LOCK_SECONDS",
     "RETENTION_SECONDS",
     "RPC_ASKING",
     "RPC_BATCH",
@@ -180,6 +181,7 @@ __all__ = [
     "RUN_WORK_BYTES",
     "RUN_WORK_FILES",
     "SCRIPT_BYTES",
+    "SECRET_FILE_BYTES",
     "SECURITY_BYTES",
     "SECURITY_FILES",
     "SECURITY_FILE_BYTES",
@@ -230,6 +232,7 @@ __all__ = [
     "WEB_DIFF_LINES",
     "WEB_FILES",
     "WEB_FILE_BYTES",
+    "WEB_HIT_CHARS",
     "WEB_MARKDOWN_CHARS",
     "WEB_PEOPLE_DAYS",
     "WEB_REFRESH_SECONDS",
@@ -481,7 +484,7 @@ STREAMS_AT_ONCE = 1_024
 """Concurrent event streams over HTTP, and clients that are notified of changes."""
 
 CLIENT_SESSIONS = 1_024
-"""Client sessions of the older era of MCP over HTTP; a new one ends the one that was idle longest."""
+"""Client sessions of the older era of MCP over HTTP; a new one ends the longest idle of whoever has most."""
 
 SESSION_REST_SECONDS = 3
 """Time without a request before which no such client session is ended for a new one, which waits instead."""
@@ -790,8 +793,8 @@ EVAL_PATTERN_SECONDS = 5
 EVAL_INDEX_BYTES = 64 * 1024 * 1024
 """Bytes of the index of a folder of recorded runs."""
 
-DATABASE_ADDRESS_BYTES = 4096
-"""Bytes of a file with the address of a team database."""
+SECRET_FILE_BYTES = 4096
+"""Bytes of a file with a token, a password, or the address of a team database."""
 
 DATABASE_CONNECTIONS = 8
 """Connections of one server to PostgreSQL, and unused ones to each SQLite file; further transactions wait."""
@@ -883,6 +886,9 @@ JOURNAL_BATCH_LINES = 2_000
 RETENTION_SECONDS = 3600.0
 """Time after which a server with `--keep-lines` looks again whether lines of journals are too old."""
 
+RETENTION_LOCK_SECONDS = 2
+"""Time for which retention in PostgreSQL waits for those who read lines; whoever stores some waits behind it."""
+
 JOURNAL_ALARMS = 100
 """Alarms of one kind about one journal that a server keeps; more are not recorded."""
 
@@ -917,6 +923,9 @@ SERVERS_BYTES = 1024 * 1024
 WEB_ROWS = 200
 """Rows of one page of a list in a browser."""
 
+HOST_VERDICTS_KEPT = 1_000
+"""Skills of a catalog for which a team server keeps what each host makes of them; it is found out again for others."""
+
 WEB_MARKDOWN_CHARS = 60_000
 """Characters of a SKILL.md that its page shows as formatted text; the rest is in the raw file."""
 
@@ -928,6 +937,9 @@ WEB_DIFF_LINES = 3_000
 
 WEB_SEARCH_CHARS = 400
 """Characters of a query that is typed into a page."""
+
+WEB_HIT_CHARS = 280
+"""Characters of the beginning of a description among the results of a search; matches after it are shown, too."""
 
 WEB_FILES = 500
 """Files of a skill that its page lists."""

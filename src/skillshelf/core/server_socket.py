@@ -1,5 +1,6 @@
 """Open the socket that a server listens on."""
 
+import errno
 import socket
 
 from skillshelf.errors import ConfigurationError
@@ -19,5 +20,13 @@ def listening_socket(host: str, port: int, *, backlog: int, hint: str) -> socket
         bound.listen(backlog)
     except OSError as error:
         bound.close()
-        raise ConfigurationError(f"cannot listen on {host}:{port}: {error.strerror or error} ({hint})") from None
+        advice = _advice(error, hint)
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {error.strerror or error} ({advice})") from None
     return bound
+
+
+def _advice(error: OSError, hint: str) -> str:
+    """Return what to do about an address that cannot be had; the hint is about a port that is in use."""
+    if isinstance(error, socket.gaierror) or error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+        return "name an address of this machine, such as 127.0.0.1 or 0.0.0.0"
+    return "ports below 1024 are for root" if error.errno == errno.EACCES else hint

@@ -397,7 +397,7 @@ def _is_enough(step: Step, verdict: Verdict, skill_file: SkillFile, survey: Surv
     if step.kind == "text":
         data = _fixed(skill_file, step.rules)
         skill_file = skill_file._replace(data=data, digest=b"", size=skill_file.size + len(data) - len(skill_file.head))
-        survey = survey._replace(scan=SharedScan())
+        survey = survey._replace(scan=SharedScan(top=survey.environment.ceiling))
     left = refusals(skill_file, profile, survey, folder=os.path.basename(os.path.dirname(verdict.at)))
     fields = document_of(skill_file, profile, survey).fields
     if "description-missing" in step.rules:

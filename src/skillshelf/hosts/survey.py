@@ -331,7 +331,9 @@ class Survey(NamedTuple):
         """Return a path as it is typed in a command in the working directory."""
         cwd, home = self.environment.cwd, self.environment.home
         if path.startswith(f"{cwd}/"):
-            return quote(path[len(cwd) + 1 :])
+            below = path[len(cwd) + 1 :]
+            # A path that begins with a dash would be taken for an option.
+            return quote(f"./{below}" if below.startswith("-") else below)
         # The shell expands an unquoted tilde to the home folder of the user, not to one given with --home.
         if home and path.startswith(f"{home}/") and not self.environment.home_moved:
             return f"~/{quote(path[len(home) + 1 :])}"
@@ -387,7 +389,7 @@ def _unpacked(
     if machine is not None and packed.changed:
         # The walk of a repository is not brought up to date.
         return None
-    scan, entered = SharedScan(), {host: _entered(resolved[host]) for host in hosts}
+    scan, entered = SharedScan(top=environment.ceiling), {host: _entered(resolved[host]) for host in hosts}
     scan.scanned = packed.scanned() or {}
     rescans = rescan_changes(packed, scan)
     if rescans is None:
@@ -493,7 +495,7 @@ def _survey(
     progress: TextIO | None,
     machine: MachineRoots | None = None,
 ) -> Survey:
-    scan = SharedScan(only)
+    scan = SharedScan(only, top=environment.ceiling)
     census = census_walk(census_roots(resolved.values(), machine, environment.home), scan, machine)
     skill_files, unseen, packages = take_census(census, scan, machine)
     if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in skill_files:

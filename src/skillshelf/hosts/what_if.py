@@ -71,7 +71,7 @@ def _verdict_after(
     paths = tuple(f"{root.path}/{placement.name}/{SKILL_FILE}" for root in roots)
     new = copy._replace(paths=paths) if copy else original._replace(paths=(*original.paths, *paths))
     # A copy has a path of its own, at which another text may be tried next.
-    trial = survey._replace(scan=SharedScan()) if copy else survey
+    trial = survey._replace(scan=SharedScan(top=survey.environment.ceiling)) if copy else survey
     changed = _state_with(new, original, paths, placement, host, survey, trial.scan.facts)
     # If the placement does not help, the reason to give is about the new path, so that path is judged first.
     judged = (judge(file, changed, trial) for file in (new._replace(paths=paths), original if copy else new))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from skillshelf.catalog.document import frontmatter_span
 from skillshelf.catalog.lock import is_installable_name
 from skillshelf.core import files
 from skillshelf.core.digests import sha256
@@ -42,6 +43,7 @@ __all__ = [
 
 _DESCRIPTION_CHARS = 1024
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+_DECIMAL = re.compile(r"\bversion[\"']?[ \t]*:[ \t]*([0-9]+\.[0-9]+)(?![^\s,}])")
 _LOCK_SECONDS = 10
 
 
@@ -158,21 +160,25 @@ def _with_entry(index: str, entry: Mapping[str, Any]) -> bytes | None:
 # Registries ---------------------------------------------------------------------------------------
 
 
-def registry_tag(reference: SourceReference, fields: Mapping[str, Any]) -> str:
+def registry_tag(reference: SourceReference, version: str | None) -> str:
     """Return the tag that a skill is published under: the one that was given, else its version, else `latest`."""
     if reference.ref is not None:
         if reference.ref.startswith("sha256:"):
             raise ConfigurationError("a skill is published under a tag, not under a digest")
         return reference.ref
-    version = version_in(fields)
     return version if version and _TAG.match(version) else "latest"
 
 
-def version_in(fields: Mapping[str, Any]) -> str | None:
-    """Return the version that a frontmatter says, in `version` or in its metadata."""
+def version_in(contents: Mapping[str, bytes], fields: Mapping[str, Any]) -> str | None:
+    """Return the version that the frontmatter of a skill says, in `version` or in its metadata, as it is written."""
     metadata = fields.get("metadata")
     found = fields.get("version") or (metadata.get("version") if isinstance(metadata, dict) else None)
-    return str(found) if isinstance(found, str | int | float) and not isinstance(found, bool) else None
+    if isinstance(found, float):
+        # YAML takes 1.10 for the number 1.1.
+        start, end = frontmatter_span(contents[SKILL_FILE]) or (0, 0)
+        text = contents[SKILL_FILE][start:end].decode("utf-8", "replace")
+        return next((written for written in _DECIMAL.findall(text) if float(written) == found), str(found))
+    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 def publish_to_registry(
@@ -186,10 +192,11 @@ def publish_to_registry(
 ) -> Published:
     """Push a skill to a repository of a registry, by the agentskills profile; the manifest is sent last."""
     fields = checked_fields(contents)
-    tag = registry_tag(reference, fields)
+    version = version_in(contents, fields)
+    tag = registry_tag(reference, version)
     layer = tar_gzip_of(contents, wrapper=fields["name"])
-    config = _compact(_config(fields))
-    manifest = _compact(_manifest(fields, config, layer))
+    config = _compact(_config(fields, version))
+    manifest = _compact(_manifest(fields, version, config, layer))
     digest = _digest(manifest)
     place = f"oci://{reference.location}:{tag}"
     if dry_run:
@@ -207,10 +214,10 @@ def publish_to_registry(
     return Published(place, digest, changed=True)
 
 
-def _config(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _config(fields: Mapping[str, Any], version: str | None) -> dict[str, Any]:
     """Return the configuration of a skill by the agentskills profile: its frontmatter in other names."""
     found: dict[str, Any] = {"schemaVersion": "1", "name": fields["name"], "description": fields["description"]}
-    found["version"] = version_in(fields)
+    found["version"] = version
     found["license"], found["compatibility"] = fields.get("license"), fields.get("compatibility")
     tools = fields.get("allowed-tools")
     found["allowedTools"] = tools.split() if isinstance(tools, str) else tools
@@ -218,14 +225,14 @@ def _config(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _manifest(fields: Mapping[str, Any], config: bytes, layer: bytes) -> dict[str, Any]:
+def _manifest(fields: Mapping[str, Any], version: str | None, config: bytes, layer: bytes) -> dict[str, Any]:
     annotations = {
         NAME_ANNOTATION: fields["name"],
         "org.opencontainers.image.title": fields["name"],
         "org.opencontainers.image.description": fold(fields["description"]),
     }
     # No time: the same skill has the same digest tomorrow.
-    for key, value in (("version", version_in(fields)), ("licenses", fields.get("license"))):
+    for key, value in (("version", version), ("licenses", fields.get("license"))):
         if isinstance(value, str):
             annotations[f"org.opencontainers.image.{key}"] = value
     return {

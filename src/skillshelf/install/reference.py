@@ -68,7 +68,8 @@ _URL_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*)*\
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
 _SECRET = re.compile(r"[?&#;][^=]*(?:token|key|secret|sig|pass|auth|cred)[^=]*=", re.IGNORECASE)
-_NO_TOKEN = "an address must not have a token in it; use the credentials of git or .netrc"
+_LOGINS = "use the credentials of git or .netrc, for a team server --token-file or SKILLSHELF_TOKEN"
+_NO_TOKEN = f"an address must not have a token in it; {_LOGINS}"
 _SCP = re.compile(r"[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:(?!//)")
 
 
@@ -360,9 +361,7 @@ def _url(text: str, scheme: str, authority: str, place: str) -> str:
 def _host(text: str, scheme: str, authority: str) -> str:
     user, has_user, rest = authority.rpartition("@")
     if has_user and (scheme != "ssh" or ":" in user):
-        raise SourceRefused(
-            "secret-in-url", "an address must not have a user or a password in it; use the credentials of git or .netrc"
-        )
+        raise SourceRefused("secret-in-url", f"an address must not have a user or a password in it; {_LOGINS}")
     host, has_port, port = rest.rpartition(":") if re.search(r":[0-9]*\Z", rest) else (rest, "", "")
     if not _HOST.match(host) or (has_user and not _USER.match(user)) or (has_port and not 0 < int(port or 0) < 65536):
         raise ConfigurationError(f"not a source: {_shown(text)}; {visible(rest)!r} is not a host")

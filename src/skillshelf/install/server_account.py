@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from skillshelf.core.environment import Environment, user_state_folder
-from skillshelf.core.http_client import HttpAnswer, bearer_token, origin_of
+from skillshelf.core.http_client import TEAM_TOKEN_VARIABLE, HttpAnswer, bearer_token, origin_of
 from skillshelf.core.limits import SERVERS_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.state_file import Document, StateFile
@@ -23,6 +23,7 @@ __all__ = [
     "SERVERS_VERSION",
     "TENANT_HEADER",
     "ServerAccount",
+    "missing_account",
     "server_account",
 ]
 
@@ -97,13 +98,21 @@ def server_account(
     url: str, environment: Environment, *, token_file: str | None = None, typed: bool = False
 ) -> ServerAccount | None:
     """Return the account for a server; None if there is no token, or the user did not name this server."""
-    if token_file is None and not environment.env.get("SKILLSHELF_TOKEN"):
+    if token_file is None and not environment.env.get(TEAM_TOKEN_VARIABLE):
         return None
     origin = origin_of(url).text
     named = environment.env.get(_SERVER_VARIABLE)
     before = {key.partition(" ")[0] for key in _known(environment)}
     is_named = typed or (named and origin_of(named).text == origin) or origin in before
     return ServerAccount(bearer_token(token_file, environment.env), origin, environment) if is_named else None
+
+
+def missing_account(url: str, environment: Environment, token_file: str | None) -> str:
+    """Return what to do about a server that got no token."""
+    if token_file is None and not environment.env.get(TEAM_TOKEN_VARIABLE):
+        return f"set {TEAM_TOKEN_VARIABLE}, or name a file with --token-file"
+    named = origin_of(url).text
+    return f"yours goes only to servers that you named; if this is your team's, set {_SERVER_VARIABLE}={named}"
 
 
 # Revisions ----------------------------------------------------------------------------------------

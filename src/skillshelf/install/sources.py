@@ -205,6 +205,32 @@ class SourceReader:
         """Return all files of the skill that `find` returns."""
         return fetch_skill(self.find(name, reference), self._context)
 
+    def fetch_locked(self, name: str, reference: "SourceReference", skill: LockedSkill) -> FetchedSkill:
+        """Return all files of the version that a lock names if the source still has it, else what `fetch` returns."""
+        if reference.kind != "site" or skill.artifact is None:
+            return self.fetch(name, reference)
+        try:
+            found = self.find(name, reference)
+        except SourceNotFound:
+            if (former := self._former(name, reference, skill)) is not None:
+                return former
+            raise
+        is_current = found.source.identity(found.entry).artifact == skill.artifact
+        former = None if is_current else self._former(name, reference, skill)
+        return former or fetch_skill(found, self._context)
+
+    def _former(self, name: str, reference: "SourceReference", skill: LockedSkill) -> FetchedSkill | None:
+        """Return the version of a lock from a site that lists another one of that name, or none; None if it is gone."""
+        from skillshelf.catalog.source import SourceIdentity
+        from skillshelf.install.well_known import SiteSource
+
+        source = SiteSource(reference, self._context)
+        contents = source.fetch_former(name, skill.artifact or "", self._context.limits)
+        if contents is None or (tree := tree_digest(listed_files(contents))) != skill.tree:
+            return None
+        identity = SourceIdentity(reference.canonical, name, None, None, skill.artifact, source.label)
+        return FetchedSkill(name, identity, contents, tree, ())
+
     def newer(self, name: str, reference: "SourceReference", skill: LockedSkill) -> FetchedSkill | None:
         """Return the skill that a reference leads to now, or None if its bytes are those of the lock."""
         found = self.find(name, reference)

@@ -12,7 +12,7 @@ from skillshelf.catalog.source import SourceLimits
 from skillshelf.catalog.store import listed_files
 from skillshelf.catalog.tree import tree_digest
 from skillshelf.core.digests import sha256
-from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest, require_found
+from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest, refusal_in, require_found
 from skillshelf.core.json_types import (
     TeamCallerForm,
     TeamPolicyAnswerForm,
@@ -146,7 +146,7 @@ class ReleaseClient:
         digest = f"sha256:{sha256(zip_of(contents)).hexdigest()}"
         place = f"{self.base}{_skill_path(name)}/versions/"
         if dry_run:
-            version = release.version or version_in(fields)
+            version = release.version or version_in(contents, fields)
             known = self._known_version(name, version, digest)
             return Published(f"{place}{known or version or 'NEXT'}", digest, changed=known is None)
         query = {"source": release.source, "commit": release.commit, "accept_rule": ",".join(release.accept)}
@@ -211,7 +211,7 @@ class ReleaseClient:
                 return known
             raise SourceUnreachable(f"{where} does not answer as a team server")
         error = value.get("error") if isinstance(value, dict) else None
-        message = error.get("message") if isinstance(error, dict) else _refusal(answer)
+        message = error.get("message") if isinstance(error, dict) else refusal_in(answer)
         if not isinstance(message, str):
             require_found(answer)
             raise SourceUnreachable(f"{where} does not answer as a team server")
@@ -223,13 +223,6 @@ def _require_not_yanked(release: TeamReleaseForm) -> None:
     if release["yanked"]:
         shown = f"{visible(release['name'])} {visible(release['version'])}"
         raise SourceRefused("yanked", f"{shown} was yanked, and stays so; choose another version")
-
-
-def _refusal(answer: HttpAnswer) -> str | None:
-    """Return the reason of a refusal in plain text; None if it has none."""
-    is_text = answer.headers.get("content-type", "").startswith("text/plain")
-    text = answer.data.decode("utf-8", "replace").strip()
-    return text if is_text and text and answer.status in (401, 403) else None
 
 
 def _skill_path(name: str) -> str:

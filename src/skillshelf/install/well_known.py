@@ -14,14 +14,14 @@ from skillshelf.catalog.lock import is_installable_name
 from skillshelf.catalog.source import SourceEntry, SourceIdentity, SourceLimits
 from skillshelf.catalog.tree import name_problem
 from skillshelf.core.digests import sha256
-from skillshelf.core.http_client import HttpAnswer, HttpClient, origin_of, require_found
+from skillshelf.core.http_client import HttpAnswer, HttpClient, origin_of, refusal_in, require_found
 from skillshelf.core.limits import SKILL_FILE_BYTES, SOURCE_INDEX_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
 from skillshelf.errors import SourceNotFound, SourceRefused, SourceUnreachable
 from skillshelf.install.archive import ArchiveKind, unpack
 from skillshelf.install.reference import SourceContext, SourceReference
-from skillshelf.install.server_account import server_account
+from skillshelf.install.server_account import missing_account, server_account
 from skillshelf.install.skill_entries import SKILL_FILE, check_names, check_sizes, some_of
 
 __all__ = [
@@ -97,7 +97,7 @@ class SiteSource:
         """Return the skills of these names that the index left out because the site has too many for one."""
         if not self._is_cut or self._offers is None or not all(map(is_installable_name, names)):
             return []
-        answer = require_found(self._index(f"?name={quote(','.join(names))}"))
+        answer = self._index(f"?name={quote(','.join(names))}")
         notes = self.notes
         found = self._read(json_value(answer.data, "the index", "index"), answer.url.partition("?")[0])
         self.notes = notes
@@ -114,6 +114,24 @@ class SiteSource:
         if self._kept is None or self._kept[0] != offer.digest:
             self._kept = (offer.digest or "", self._artifact(offer, limits))
         return some_of(self._kept[1], paths)
+
+    def fetch_former(self, name: str, digest: str, limits: SourceLimits) -> Mapping[str, bytes] | None:
+        """Return the files of an artifact that the index lists no more; None if the site does not have it.
+
+        A team server has all releases of a name, and a folder that `publish --site` filled has what it ever had.
+        """
+        if not is_installable_name(name) or not DIGEST.match(digest):
+            return None
+        above = (self._reference.location.rstrip("/") + INDEX_PATH).rpartition("/")[0]
+        entry = SourceEntry(name, "", {}, None, name)
+        for kind, file in (("archive", f"{name}.zip"), ("skill-md", SKILL_FILE)):
+            url = f"{above}/{quote(name, safe='')}/{digest[7:23]}/{quote(file, safe='')}"
+            try:
+                return self._artifact(_Offer(entry, kind, url, digest), limits)
+            except (SourceNotFound, SourceRefused):
+                # Another site may answer anything.
+                continue
+        return None
 
     def identity(self, entry: SourceEntry) -> SourceIdentity:
         """Return what a fetched skill is recorded as: its site, and the digest of its artifact."""
@@ -144,6 +162,15 @@ class SiteSource:
             if answer.status in (404, 410):
                 hint = "; name the site, and one of its skills with --skill" if base.count("/") > 2 else ""
                 raise SourceNotFound(f"{base} has no index of skills ({INDEX_PATH}{hint})")
+        return self._found(answer)
+
+    def _found(self, answer: HttpAnswer) -> HttpAnswer:
+        """Return an answer with content; for a server that wants a token say why it got none, or what it says."""
+        if self._account is not None:
+            return require_found(answer, reason=refusal_in(answer))
+        if answer.status == 401 and answer.headers.get("www-authenticate", "").lower().startswith("bearer"):
+            hint = missing_account(self._reference.location, self._context.environment, self._context.token_file)
+            raise SourceRefused("credentials", f"{self.label} needs a token: {hint}")
         return require_found(answer)
 
     def _get(self, url: str, *, limit: int) -> HttpAnswer:
@@ -191,7 +218,7 @@ class SiteSource:
         name = offer.entry.name
         self._say(f"fetching {name} from {self.label}")
         limit = limits.bytes + _ARCHIVE_OVERHEAD if offer.kind == "archive" else min(limits.bytes, SKILL_FILE_BYTES)
-        data = require_found(self._get(offer.url, limit=limit)).data
+        data = self._found(self._get(offer.url, limit=limit)).data
         require_digest(data, offer.digest or "", f"{name} at {self.label}")
         contents = unpack(data, limits, kind=_kind_of(data)) if offer.kind == "archive" else {SKILL_FILE: data}
         check_sizes({path: len(one) for path, one in contents.items()}, limits)

@@ -8,7 +8,6 @@ import gzip
 import json
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final
@@ -16,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 from skillshelf.core import files
 from skillshelf.core.disk_writes import replace_file
-from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest, require_found
+from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest, refusal_in, require_found
 from skillshelf.core.limits import (
     JOURNAL_BATCH_BYTES,
     JOURNAL_BATCH_LINES,
@@ -27,7 +26,7 @@ from skillshelf.core.limits import (
 )
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
-from skillshelf.errors import SourceRefused, SourceUnreachable
+from skillshelf.errors import ConfigurationError, SourceRefused, SourceUnreachable
 from skillshelf.journal.file import exact_lines
 from skillshelf.journal.format import digest_of
 from skillshelf.journal.parts import base_of
@@ -40,6 +39,7 @@ __all__ = [
     "JournalServer",
     "KnownStream",
     "StreamState",
+    "emptied_stream",
     "known_stream",
     "machine_id",
     "push_journal",
@@ -119,7 +119,7 @@ class JournalServer:
     def state(self, stream: str) -> StreamState:
         """Return what the server has of a stream."""
         answer = self._asked(HttpRequest(f"{self._base}/streams/{stream}", _ANSWER_BYTES, headers=self._headers))
-        found = _object_in(require_found(answer))
+        found = _object_in(_found(answer))
         head = found.get("head")
         return StreamState(
             _place(found.get("acknowledged")),
@@ -135,7 +135,7 @@ class JournalServer:
         """
         answer = self._asked(self._post(stream, body, machine=machine))
         if answer.status not in (200, 409, 422):
-            require_found(answer)
+            _found(answer)
         found = _object_in(answer)
         acknowledged, stored, error = _place(found.get("acknowledged")), _place(found.get("stored")), found.get("error")
         if answer.status == 200 and error is None:
@@ -197,9 +197,7 @@ class JournalServer:
             after = following
 
     def _page(self, path: str) -> Mapping[str, Any]:
-        return _object_in(
-            require_found(self._asked(HttpRequest(self._base + path, _PAGE_BYTES, headers=self._headers)))
-        )
+        return _object_in(_found(self._asked(HttpRequest(self._base + path, _PAGE_BYTES, headers=self._headers))))
 
     def _asked(self, request: HttpRequest, *, tries: int | None = None) -> HttpAnswer:
         if self._deadline is not None and time.monotonic() > self._deadline:
@@ -210,7 +208,10 @@ class JournalServer:
                 answer = self._client.send(request)
                 if answer.status not in _AWAY:
                     return answer
-                problem = SourceUnreachable(f"{self._client.named.text} answers with status {answer.status}")
+                told = refusal_in(answer)
+                problem = SourceUnreachable(
+                    f"{self._client.named.text} answers with status {answer.status}{f': {told}' if told else ''}"
+                )
             except SourceUnreachable as error:
                 problem = error
             if not left or (self._deadline is not None and time.monotonic() + seconds > self._deadline):
@@ -218,6 +219,10 @@ class JournalServer:
             self._pause(seconds)
             seconds *= 2
         raise problem
+
+
+def _found(answer: HttpAnswer) -> HttpAnswer:
+    return require_found(answer, reason=refusal_in(answer))
 
 
 def _object_in(answer: HttpAnswer) -> Mapping[str, Any]:
@@ -271,7 +276,8 @@ def stream_of(path: str, first: SentLine, *, keep: bool = True) -> str:
     kept = _kept_stream(beside)
     if kept is not None and (first.seq > 0 or kept == made):
         return kept
-    if not keep:
+    # A link is not followed: whoever made it could have any file of the user replaced.
+    if not keep or files.kind_at(beside) == "link":
         return made
     try:
         replace_file(beside, json.dumps({"version": _VERSION, "stream": made}).encode() + b"\n")
@@ -299,7 +305,7 @@ class KnownStream(NamedTuple):
 
     @property
     def replaced(self) -> str:
-        """What to tell about a file that does not have the last line of the stream, and how to go on."""
+        """The text about a file that does not have the last line of the stream, and how to go on."""
         return (
             f"another journal is in the place of the one that was sent: the server has that one up to seq "
             f"{self.state.acknowledged}, with the sum {self.state.head}, and this file does not; {self._go_on}"
@@ -307,7 +313,7 @@ class KnownStream(NamedTuple):
 
     @property
     def gap(self) -> str | None:
-        """What to tell about a journal that begins after the next line that the server wants; None if it does not."""
+        """The text about a journal that begins after the next line that the server wants; None if it does not."""
         acknowledged = self.state.acknowledged
         if acknowledged is None or self.first_seq <= acknowledged + 1:
             return None
@@ -337,12 +343,27 @@ def known_stream(path: str, first: SentLine, server: JournalServer, *, keep: boo
     return KnownStream(stream, server.state(stream), beside, first.seq)
 
 
+def emptied_stream(path: str, server: JournalServer) -> KnownStream | None:
+    """Return the stream of a file whose first line cannot be read, or is gone; None if the server has nothing of it."""
+    beside = _stream_file(path)
+    kept = _kept_stream(beside)
+    state = server.state(kept) if kept is not None else None
+    if kept is None or state is None or state.acknowledged is None or state.head is None:
+        return None
+    return KnownStream(kept, state, beside, 0)
+
+
 def _kept_stream(path: str) -> str | None:
     try:
         data = files.read_file(path, limit=1024, links="never")
         found = json.loads(data or b"")
     except (OSError, ValueError, RecursionError):
         return None
+    version = found.get("version") if isinstance(found, dict) else None
+    if type(version) is int and version > _VERSION:
+        raise ConfigurationError(
+            f"{visible(path)}: version {version} is of a newer skillshelf (this one reads {_VERSION}; update it)"
+        )
     stream = found.get("stream") if isinstance(found, dict) else None
     return stream if isinstance(stream, str) and re.fullmatch(_STREAM, stream) else None
 
@@ -362,7 +383,10 @@ def push_journal(
     """
     first, _ = _opened(path)
     if not isinstance(first, SentLine):
-        return JournalPush("", None, 0, first, content)
+        emptied = emptied_stream(path, server)
+        if emptied is None:
+            return JournalPush("", None, 0, first, content)
+        return _Push(server, emptied, machine, content, batch_lines).run_without_lines(first)
     known = known_stream(path, first, server)
     if known.state.forgotten:
         return JournalPush(known.id, None, 0, FORGOTTEN_THERE, content)
@@ -377,9 +401,11 @@ def push_journal(
 def _opened(path: str) -> tuple[SentLine | str | None, Iterator[bytes | None]]:
     """Return the first line of a journal, what is wrong with it, or None without one; and all lines."""
     lines = exact_lines(path)
-    opening = next(lines, b"")
-    first = sent_line(opening) if opening else "it is longer than JOURNAL_LINE_BYTES" if opening is None else None
-    return f"line 1: {first}" if isinstance(first, str) else first, chain([opening], lines)
+    for opening in lines:
+        # An empty line is one that was changed, and not the end.
+        first = sent_line(opening) if opening is not None else "it is longer than JOURNAL_LINE_BYTES"
+        return f"line 1: {first}" if isinstance(first, str) else first, chain([opening], lines)
+    return None, lines
 
 
 class _Misfit(NamedTuple):
@@ -405,10 +431,11 @@ class _Push:
         self._head = state.head
         self._content: Content = "digest" if "digest" in (content, state.content) else "full"
         self._acknowledged = state.acknowledged
+        self._changed: int | None = None
         self._stored = 0
 
     def run(self, first: SentLine, lines: Iterator[bytes | None]) -> JournalPush:
-        """Send all lines that the server does not have."""
+        """Send all lines that the server does not have; also those after a sent line that was changed."""
         before = self._known(first, lines)
         if isinstance(before, _Misfit):
             return self._done(self._reported(before))
@@ -426,9 +453,23 @@ class _Push:
             batch.append(sent)
             size += len(sent) + 1
         refused = self._send(batch) if batch else None
+        if self._changed is not None and not problem:
+            problem = (
+                f"line {self._changed}, or the one after it, was changed or moved after it was sent "
+                "(run `skillshelf log verify`)"
+            )
         if problem and not refused:
             problem = self._reported(_Misfit(problem, "edited"))
         return self._done(refused or problem)
+
+    def run_without_lines(self, problem: str | None) -> JournalPush:
+        """Report a journal that has no line any more, or none before the `problem`."""
+        misfit = _Misfit(problem, "edited") if problem is not None else _Misfit(self._cut, "cut")
+        return self._done(self._reported(misfit))
+
+    @property
+    def _cut(self) -> str:
+        return f"the end was cut off: the server has lines up to seq {self._acknowledged}, with the sum {self._head}"
 
     def _form_of(self, line: SentLine) -> bytes:
         return line.data if self._content == "full" else reduced_line(line.data, line.record)
@@ -441,22 +482,27 @@ class _Push:
         return f"{misfit.problem} (the server could not be told)"
 
     def _known(self, first: SentLine, lines: Iterator[bytes | None]) -> SentLine | _Misfit | None:
-        """Pass the lines that the server has; return the last of them, or why it is not that of the server."""
+        """Pass the lines that the server has; return the last of them, or why it is not that of the server.
+
+        If only a line before it was changed, what follows still fits.
+        """
         acknowledged = self._acknowledged
         if acknowledged is None or first.seq == acknowledged + 1:
             return None
         if gap := self._known_stream._replace(first_seq=first.seq).gap:
             return _Misfit(gap, line=first)
         skipped = acknowledged - first.seq
-        number, data = deque(enumerate(islice(lines, skipped + 1), 1), maxlen=1)[0]
+        number, data, self._changed = _passed(islice(lines, skipped + 1))
         line = sent_line(data) if data is not None else "too long"
         replaced = self._known_stream.replaced if self._known_stream.is_replaced else None
         if isinstance(line, SentLine) and line.seq - first.seq >= number:
             return _Misfit(replaced or f"lines that the server has are missing before line {number}", "edited")
         if number <= skipped:
-            problem = f"the end was cut off: the server has lines up to seq {acknowledged}, with the sum {self._head}"
-            return _Misfit(replaced or problem, "cut", line if isinstance(line, SentLine) else None)
-        problem = f"line {number} is not the line with seq {acknowledged} that the server has: it was changed"
+            return _Misfit(replaced or self._cut, "cut", line if isinstance(line, SentLine) else None)
+        problem = (
+            f"line {number} is not the line with seq {acknowledged} that the server has: it was changed, or two copies "
+            "of this journal both went on"
+        )
         if isinstance(line, str) or line.seq != acknowledged:
             return _Misfit(replaced or problem, "edited")
         return line if line.sum == self._head else _Misfit(replaced or problem, line=line)
@@ -481,6 +527,30 @@ class _Push:
 
     def _done(self, problem: str | None) -> JournalPush:
         return JournalPush(self.stream, self._acknowledged, self._stored, problem, self._content)
+
+
+def _passed(lines: Iterator[bytes | None]) -> tuple[int, bytes | None, int | None]:
+    """Pass lines; return number and bytes of the last, and the number of the first that the next does not continue."""
+    number, data, changed = 0, next(lines), None
+    for number, following in enumerate(lines, 1):
+        if changed is None and not _continues(following, data):
+            changed = number
+        data = following
+    return number + 1, data, changed
+
+
+def _continues(data: bytes | None, before: bytes | None) -> bool:
+    """Return whether a line names the digest of the one before it.
+
+    It is not parsed if it can have no other member of that name: a push passes all lines that were sent.
+    """
+    if data is None or before is None:
+        return False
+    digest = digest_of(before)
+    if data.count(b'"prev":') == 1:
+        return b'"prev":"%s"' % digest.encode() in data
+    found = sent_line(data)
+    return isinstance(found, SentLine) and found.record["prev"] == digest
 
 
 def _checked(lines: Iterator[bytes | None], before: SentLine | None, number: int) -> Iterator[SentLine | str]:

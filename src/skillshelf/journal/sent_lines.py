@@ -30,7 +30,7 @@ Content = Literal["full", "digest"]
 """Whether lines are sent whole or reduced."""
 
 Reported = Literal["cut", "edited"]
-"""What a machine reports about its journal if none of its lines shows it: the end is missing, or a line was changed."""
+"""The reports of a machine about its journal that no line of it shows: the end is missing, or a line was changed."""
 
 _OF_LINE = "!line"
 _OTHERS = "others"

@@ -169,7 +169,7 @@ class _SkillIds:
 
 
 class _Offers:
-    """How many sessions were offered each catalog."""
+    """The number of sessions that were offered each catalog."""
 
     def __init__(self) -> None:
         self._rows: dict[str, array[int]] = {}

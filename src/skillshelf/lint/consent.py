@@ -14,7 +14,7 @@ __all__ = ["Consent", "accepted_rules", "consent_needed"]
 
 
 class Consent(NamedTuple):
-    """What the security rules found in skills, by the path of each, and which of the rules nobody accepted yet.
+    """The findings of the security rules in skills, by the path of each, and which of the rules nobody accepted yet.
 
     Findings are errors and warnings. `rules` are all rules that were not accepted, `errors` those of severity error,
     which no general yes accepts.
@@ -26,7 +26,7 @@ class Consent(NamedTuple):
 
     @property
     def warning(self) -> str:
-        """What a question or a refusal adds about errors that nobody accepted; empty without any."""
+        """The text that a question or a refusal adds about errors that nobody accepted; empty without any."""
         found = [one for ones in self.findings.values() for one in ones if one.rule in self.errors]
         if not found:
             return ""

@@ -392,7 +392,7 @@ class Report(NamedTuple):
 
 
 class CheckOptions(NamedTuple):
-    """What a check reports and may change: the rules, whether comments in files count, and whether a fix may rename.
+    """The options of a check: the rules, whether comments in files count, and whether a fix may rename.
 
     Without `rules` those of the profile apply.
     """
@@ -415,7 +415,7 @@ class _CheckedFile(NamedTuple):
 
 
 class _FileContext(NamedTuple):
-    """What the check of each file needs to know."""
+    """The values that the check of each file needs."""
 
     profile: Profile
     rules: RuleChoice

@@ -101,6 +101,14 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
             open_blobs(f"{tmp_path}/{place}", make_environment(str(tmp_path), str(tmp_path), {})).check()
 
 
+@pytest.mark.slow
+def test_a_bucket_that_does_not_exist_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened("s3", tmp_path, monkeypatch):
+        blobs = open_blobs("s3://teem/some/prefix", make_environment(str(tmp_path), str(tmp_path), dict(os.environ)))
+        with pytest.raises(BlobsAway, match="s3://teem/some/prefix cannot be used: there is no such bucket"):
+            blobs.check()
+
+
 @pytest.mark.parametrize("kind", ["folder", pytest.param("s3", marks=pytest.mark.slow)])
 def test_a_blob_that_nobody_needs_is_removed(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(kind, tmp_path, monkeypatch) as blobs:

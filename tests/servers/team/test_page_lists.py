@@ -11,10 +11,9 @@ import pytest
 from support.journal_streams import ADA, chain, events
 from support.teams import running_team
 from support.trees import Machine, write_skill
-
-from skillshelf.core.limits import JOURNAL_ROWS, WEB_PEOPLE_DAYS, WEB_ROWS  # isort: skip
 from support.waiting import wait_for
 
+from skillshelf.core.limits import JOURNAL_ROWS, WEB_FILE_BYTES, WEB_PEOPLE_DAYS, WEB_ROWS
 from skillshelf.core.values import CatalogSkill
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.search.collisions import near_duplicates
@@ -153,6 +152,18 @@ def test_the_use_by_people_is_that_of_the_last_days_and_says_so(machine: Machine
     assert [int(number) for number in re.findall(r"<span>(?:<b>)?(\d+)", row)[:2]] == [9, 2]
     assert "zoe" not in page
     assert "zoe" in everybody
+
+
+def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine, database: Database) -> None:
+    path = write_skill(machine.home / ".agents/skills", "deploy")
+    with (path.parent / "big.txt").open("wb") as file:
+        file.truncate(WEB_FILE_BYTES + 1)
+
+    with running_team(machine, database) as team:
+        answer = team.get("/skills/deploy/files/big.txt", team.token("ada", "skills:read"))
+
+    assert answer.status == 413
+    assert b"big.txt has 16,777,217 bytes, more than are shown" in answer.body
 
 
 def test_a_skill_that_was_read_or_run_is_used_and_one_that_was_only_denied_is_not(

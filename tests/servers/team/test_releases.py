@@ -231,6 +231,19 @@ def test_a_yanked_release_leaves_channels_and_listings_and_stays_for_who_names_i
     server.json(PUBLISHER, "POST", "/api/v1/skills/deploy/channel", {"channel": "latest", "version": "2"}, 400)
 
 
+def test_yanked_files_that_are_published_again_need_new_approvals(server: ServerUnderTest) -> None:
+    publish(server, "deploy", "Bad.", version="1")
+    server.json(ADMIN, "POST", "/api/v1/skills/deploy/versions/1/approve", {})
+    # While one release of these files is left, the approval holds for others.
+    assert publish(server, "deploy", "Bad.", version="2")["release"]["channels"] == ["approved", "latest"]
+    for version in ("1", "2"):
+        server.json(PUBLISHER, "POST", f"/api/v1/skills/deploy/versions/{version}/yank", {"why": "it is bad"})
+    again = publish(server, "deploy", "Bad.", version="3")["release"]
+    assert (again["channels"], again["approvals"]) == (["latest"], [])
+    server.json(ADMIN, "POST", "/api/v1/skills/deploy/versions/3/approve", {})
+    assert server.json(READER, "GET", "/api/v1/skills/deploy/versions")["channels"]["approved"] == "3"
+
+
 def test_a_channel_can_go_back_to_an_older_release(server: ServerUnderTest) -> None:
     publish(server, "deploy", version="1")
     publish(server, "deploy", "Worse.", version="2")
@@ -297,6 +310,21 @@ def test_what_is_refused_leaves_nothing_in_the_blob_store(server: ServerUnderTes
     publish(server, "Deploy", status=422)
     kept = [read_upload(packed(*about)) for about in (("deploy",), ("deploy", "Other files."), ("Deploy",))]
     assert [server.published.blobs.has(one.artifact_digest) for one in kept] == [True, False, False]
+
+
+@pytest.mark.parametrize("written", ["version: 1.10", "metadata:\n  version: 1.10  # the tenth", 'version: "1.10"'])
+def test_a_version_of_the_frontmatter_is_the_one_that_is_written(server: ServerUnderTest, written: str) -> None:
+    """YAML takes 1.10 for the number 1.1, and that is another version."""
+    for number in ("1.1", "1.10"):
+        page = f"---\nname: deploy\ndescription: Deploys it.\n{written.replace('1.10', number)}\n---\n\nDo it.\n"
+        body = zip_of({"SKILL.md": page.encode()}, wrapper="deploy")
+        found = server.json(PUBLISHER, "POST", "/api/v1/releases", body, status=201)
+        assert found["release"]["version"] == number
+
+
+@pytest.mark.parametrize("version", ["latest", "Approved", "LATEST"])
+def test_a_version_is_not_taken_for_a_channel(server: ServerUnderTest, version: str) -> None:
+    assert "name of a channel" in publish(server, "deploy", version=version, status=400)["error"]["message"]
 
 
 def test_a_number_after_the_longest_version_is_no_version(server: ServerUnderTest) -> None:
@@ -366,6 +394,30 @@ def test_a_request_never_gets_an_older_revision_than_it_demands(server: ServerUn
         newer = server.call(READER, "GET", path, headers={"skillshelf-min-revision": str(rev + 1)})
         assert newer.status == 503, path
         assert ("retry-after", "1") in newer.headers
+
+
+def test_a_server_without_the_revision_that_a_change_demands_changes_nothing(server: ServerUnderTest) -> None:
+    rev = publish(server, "deploy", version="1")["rev"]
+    before = server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions")
+    changes: dict[tuple[str, str], bytes] = {
+        ("POST", "/api/v1/releases"): packed("deploy", "Do more."),
+        ("POST", "/api/v1/skills/deploy/versions/1/approve"): b"",
+        ("POST", "/api/v1/skills/deploy/versions/1/yank"): b"",
+        ("POST", "/api/v1/skills/deploy/channel"): b'{"channel": "latest", "version": "1"}',
+        ("PUT", "/api/v1/policy"): b'{"approvals": 2}',
+    }
+
+    for (method, path), body in changes.items():
+        found = server.call(ADMIN, method, path, body, headers={"skillshelf-min-revision": str(rev + 1)})
+        assert (path, found.status) == (path, 503), found.body
+        assert ("skillshelf-revision", str(rev)) in found.headers
+
+    assert server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions") == before
+    assert server.json(ADMIN, "GET", "/api/v1/policy")["policy"]["approvals"] == 1
+    done = server.call(
+        ADMIN, "POST", "/api/v1/releases", packed("deploy", "Do more."), headers={"skillshelf-min-revision": str(rev)}
+    )
+    assert done.status == 201
 
 
 def test_where_a_listing_goes_on_names_nothing_that_the_caller_may_not_see(server: ServerUnderTest) -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import ipaddress
-import os
 import re
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
@@ -18,8 +18,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
 
-from skillshelf.core import files
 from skillshelf.core.console import note
+from skillshelf.core.environment import secret_in
 from skillshelf.core.limits import REQUEST_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.server_socket import listening_socket
@@ -154,14 +154,7 @@ def allowed_host(text: str) -> str:
 
 
 def _token(path: str | None, env: Mapping[str, str]) -> str | None:
-    if path is None:
-        token = env.get(TOKEN_VARIABLE)
-    else:
-        try:
-            data = files.read_file(os.path.abspath(path), limit=4096, links="follow")
-        except OSError as error:
-            raise ConfigurationError(f"token file {path} cannot be read: {error.strerror}") from None
-        token = (data or b"").decode("utf-8", "replace").strip()
+    token = env.get(TOKEN_VARIABLE) if path is None else secret_in(path, what="token file")
     if token is not None and (len(token) < _TOKEN_CHARS or not token.isascii() or not token.isprintable()):
         raise ConfigurationError(f"a token has at least {_TOKEN_CHARS} ASCII characters")
     return token
@@ -171,9 +164,10 @@ def _token(path: str | None, env: Mapping[str, str]) -> str | None:
 
 
 class _OlderSession:
-    """A session of the older protocol: its running requests and streams, and when it was last used."""
+    """A session of the older protocol: who opened it, its running requests and streams, and when it was last used."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, sender: Hashable, now: float) -> None:
+        self.sender = sender
         self.requests = 0
         self.streams = 0
         self.uses = 0
@@ -187,8 +181,9 @@ class _OlderSession:
 class OlderSessions:
     """The sessions of the older protocol: if there are too many, the one that was idle longest is ended.
 
-    Clients of that protocol need not end their sessions, and most do not. A session that was opened or used a moment
-    ago is not ended: its client is about to send the next request. Then the opening of another one waits.
+    It is one of whoever has most of them, so that nobody can end those of others by opening many. Clients of that
+    protocol need not end their sessions, and most do not. A session that was opened or used a moment ago is not ended:
+    its client is about to send the next request. Then the opening of another one waits.
     """
 
     def __init__(self, app: App, path: str, limits: HttpLimits) -> None:
@@ -201,11 +196,20 @@ class OlderSessions:
         self.line = WaitingLine("CLIENT_SESSIONS", limits.waiting, self._take)
 
     def _take(self, sender: Hashable) -> bool:
-        """Reserve room for a session of anybody; return False if there is none."""
+        """Reserve room for a session of a sender; return False if there is none: others who have fewer keep theirs."""
         if len(self._active) + self._opening >= self._limits.sessions:
             before = anyio.current_time() - self._limits.session_rest_seconds
-            idle = (name for name, one in self._active.items() if not one.requests and one.rests_since <= before)
-            oldest = min(idle, key=lambda name: self._active[name].order(), default=None)
+            held = Counter(one.sender for one in self._active.values())
+            idle = (
+                name
+                for name, one in self._active.items()
+                if not one.requests and one.rests_since <= before and held[one.sender] >= held[sender]
+            )
+            oldest = min(
+                idle,
+                key=lambda name: (-held[self._active[name].sender], *self._active[name].order()),
+                default=None,
+            )
             if oldest is None:
                 return False
             limit_notice("CLIENT_SESSIONS", "a new client session ends the one that was idle longest")
@@ -221,7 +225,7 @@ class OlderSessions:
     @asynccontextmanager
     async def opening(self, scope: Scope, receive: Receive) -> AsyncIterator[None]:
         """Wait until a session may be opened, and end those that have to go for it."""
-        await self.line.wait(receive, self._limits.wait_seconds, give_back=self._opened)
+        await self.line.wait(receive, self._limits.wait_seconds, give_back=self._opened, sender=scope.get(SENDER))
         try:
             while self._to_end:
                 await self._end(self._to_end.pop(), scope)
@@ -252,15 +256,19 @@ class OlderSessions:
             session.streams -= kind == "stream"
             session.rests_since = anyio.current_time()
 
-    def response_sent(self, message: Message) -> None:
-        """Add the session that a response opens, if it does."""
-        if message["type"] == "http.response.start" and message["status"] < 400:
-            for key, value in message["headers"]:
-                if key.lower() == b"mcp-session-id":
-                    self._active.setdefault(value.decode("latin-1"), _OlderSession(anyio.current_time()))
+    def response_sent(self, scope: Scope, message: Message) -> None:
+        """Add the session that a response opens, or remove the one that it ends; a refusal does neither."""
+        if message["type"] != "http.response.start" or message["status"] >= 400:
+            return
+        if scope["method"] == "DELETE":
+            self._remove(header_in(scope, "mcp-session-id"))
+            return
+        for key, value in message["headers"]:
+            if key.lower() == b"mcp-session-id":
+                opened = _OlderSession(scope.get(SENDER), anyio.current_time())
+                self._active.setdefault(value.decode("latin-1"), opened)
 
-    def remove(self, name: str | None) -> None:
-        """Remove a session that was ended."""
+    def _remove(self, name: str | None) -> None:
         if name is not None and self._active.pop(name, None) is not None:
             self.line.advance()
 
@@ -327,6 +335,8 @@ async def run_web_server(
             access_log=False,
             lifespan="on",
             server_header=False,
+            # The client is whoever connects: headers about somebody else are read where they are meant to count.
+            proxy_headers=False,
             timeout_keep_alive=ceil(limits.idle_seconds),
             timeout_graceful_shutdown=ceil(2 * limits.shutdown_seconds),
             limit_concurrency=limits.connections,
@@ -441,8 +451,6 @@ class RequestGuard:
                     await self._serve(scope, body, send, kind, leave)
                 finally:
                     leave()
-                    if scope["method"] == "DELETE":
-                        self._sessions.remove(session)
 
     def _check(self, scope: Scope) -> None:
         """Raise `RequestRefused` for a request with a wrong Host, Origin or token."""
@@ -487,7 +495,7 @@ class RequestGuard:
                 # The SDK responds a second time if a session ends while it passes on a notification.
                 return
             started, ended = True, message["type"] == "http.response.body" and not message.get("more_body", False)
-            self._sessions.response_sent(message)
+            self._sessions.response_sent(scope, message)
             # A client that does not read must not keep its place.
             blocked = asyncio.get_running_loop().call_later(_BLOCKED_SECONDS, leave)
             try:

@@ -33,7 +33,7 @@ from skillshelf.session.session import Session
 from skillshelf.session.system_rules import is_served
 from skillshelf.shelf import Shelf
 
-__all__ = ["PublishedSkills", "SkillTarget"]
+__all__ = ["PublishedSkills", "ServedSkills", "SkillTarget"]
 
 _MISS_SECONDS = 1.0
 _TRIES = 5
@@ -48,7 +48,7 @@ class SkillTarget(NamedTuple):
     path: str
 
 
-class _Index(NamedTuple):
+class ServedSkills(NamedTuple):
     """The skills visible to a model, and the address of each; skills of the same name have their id before it."""
 
     source: Sequence[CatalogSkill]
@@ -56,6 +56,14 @@ class _Index(NamedTuple):
     bases: Mapping[str, tuple[str, ...]]
     by_base: Mapping[tuple[str, ...], CatalogSkill]
     by_path: Mapping[str, CatalogSkill]
+
+    def base_of(self, skill: CatalogSkill) -> tuple[str, ...]:
+        """Return the segments that a skill is published under."""
+        return self.bases.get(skill.path, (skill.name,))
+
+    def uri_of(self, skill: CatalogSkill) -> str:
+        """Return the address of a skill's SKILL.md."""
+        return address(*self.base_of(skill), "SKILL.md")
 
 
 class PublishedSkills:
@@ -83,7 +91,7 @@ class PublishedSkills:
         self._lock = threading.Lock()
         self._refreshed = time.monotonic()
         self._has_changed = False
-        self._index: _Index | None = None
+        self._index: ServedSkills | None = None
 
     @property
     def queries(self) -> Session:
@@ -112,24 +120,20 @@ class PublishedSkills:
                 self._read_disk()
 
     @property
-    def visible(self) -> tuple[CatalogSkill, ...]:
-        """The skills that are visible to a model."""
+    def served(self) -> ServedSkills:
+        """The skills that are visible to a model as they are now, for one answer: each look asks the disk."""
         if not self.watched:
             self._refresh_after(self._refresh_seconds)
         if self._queries.is_outdated:
             self._has_changed |= self.shelf.refresh()
         if self.shelf.settings.system.files and not is_served(self.shelf):
-            return ()
-        return self._indexed().visible
+            return _index_of(())
+        return self._indexed()
 
     @property
-    def visible_by_path(self) -> Mapping[str, CatalogSkill]:
-        """The skills that are visible to a model, by path."""
-        return self._indexed().by_path if self.visible else {}
-
-    def is_visible(self, skill: CatalogSkill) -> bool:
-        """Return True if a skill of the catalog is visible to a model."""
-        return skill.path in self._indexed().bases
+    def visible(self) -> tuple[CatalogSkill, ...]:
+        """The skills that are visible to a model."""
+        return self.served.visible
 
     def prepare_search(self) -> None:
         """Open the search index, if a tool of the profile searches."""
@@ -147,7 +151,7 @@ class PublishedSkills:
         """The count of what models are not told: skills of an untrusted project, and what its own file takes away."""
         return self.shelf.held_back
 
-    def _indexed(self) -> _Index:
+    def _indexed(self) -> ServedSkills:
         source = self.queries.skills
         index = self._index
         if index is None or index.source is not source:
@@ -158,11 +162,11 @@ class PublishedSkills:
 
     def base_of(self, skill: CatalogSkill) -> tuple[str, ...]:
         """Return the segments that a skill is published under."""
-        return self._indexed().bases.get(skill.path, (skill.name,))
+        return self._indexed().base_of(skill)
 
     def uri_of(self, skill: CatalogSkill) -> str:
         """Return the address of a skill's SKILL.md."""
-        return address(*self.base_of(skill), "SKILL.md")
+        return self._indexed().uri_of(skill)
 
     def uri_in(self, skill: CatalogSkill, path: str) -> str:
         """Return the address of a file of a skill."""
@@ -278,7 +282,7 @@ class PublishedSkills:
         return next((found for found in self.entries(target.skill) if found.uri == uri), None)
 
 
-def _index_of(source: Sequence[CatalogSkill]) -> _Index:
+def _index_of(source: Sequence[CatalogSkill]) -> ServedSkills:
     found = visible_to_model(source)
     names = Counter(map(attrgetter("name"), found))
 
@@ -294,4 +298,4 @@ def _index_of(source: Sequence[CatalogSkill]) -> _Index:
         visible = tuple(sorted(found, key=order))
         bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in visible}
     by_path = {skill.path: skill for skill in visible}
-    return _Index(source, visible, bases, {bases[path]: skill for path, skill in by_path.items()}, by_path)
+    return ServedSkills(source, visible, bases, {bases[path]: skill for path, skill in by_path.items()}, by_path)

@@ -10,7 +10,7 @@ from skillshelf.core.text import cut, fold, plural
 from skillshelf.core.values import CatalogSkill, RootReport
 from skillshelf.servers.mcp.client_sessions import ClientSession
 from skillshelf.servers.mcp.skill_entries import InvalidCursor, cursor_after, cursor_key, skills_after
-from skillshelf.servers.mcp.skills import PublishedSkills
+from skillshelf.servers.mcp.skills import PublishedSkills, ServedSkills
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import can_run
 from skillshelf.session.results import failure
@@ -170,14 +170,15 @@ def call_tool(
 
 def _hits(skills: PublishedSkills, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return search results as rows of a listing with score and reason; copies are told by their addresses."""
-    by_path = skills.visible_by_path
+    served = skills.served
+    by_path = served.by_path
     return [
         {
-            **_row(skills, by_path[path]),
+            **_row(skills, served, by_path[path]),
             "score": hit["score"],
             "reason": hit["reason"],
             "why": hit["why"],
-            "copies": [skills.uri_of(by_path[copy]) for copy in hit["copies"] if copy in by_path],
+            "copies": [served.uri_of(by_path[copy]) for copy in hit["copies"] if copy in by_path],
         }
         for hit in results
         if (path := hit["skill"]["path"]) in by_path
@@ -210,9 +211,9 @@ def _listed(client: ClientSession, skills: PublishedSkills, arguments: Mapping[s
         rest = skills_after(listed, cursor_key("skill_list", page, length=2))
     except InvalidCursor as error:
         return failure("invalid_params", str(error))
-    shown, total = rest[:PAGE_ENTRIES], len(listed)
+    shown, total, served = rest[:PAGE_ENTRIES], len(listed), skills.served
     data: dict[str, Any] = {
-        "skills": [_row(skills, skill) for skill in shown],
+        "skills": [_row(skills, served, skill) for skill in shown],
         "total": total,
         "held_back": skills.held_back.untrusted,
     }
@@ -223,10 +224,10 @@ def _listed(client: ClientSession, skills: PublishedSkills, arguments: Mapping[s
     return ToolResult(True, "\n".join([*lines, *untrusted_note(skills)]), data)
 
 
-def _row(skills: PublishedSkills, skill: CatalogSkill) -> dict[str, Any]:
+def _row(skills: PublishedSkills, served: ServedSkills, skill: CatalogSkill) -> dict[str, Any]:
     (shown,) = as_shown([skill], skills.shelf.profile)
     description = cut(fold(shown.description), DESCRIPTION_SHOWN)
-    return {"name": shown.name, "description": description, "uri": skills.uri_of(skill), "scope": skill.scope}
+    return {"name": shown.name, "description": description, "uri": served.uri_of(skill), "scope": skill.scope}
 
 
 def untrusted_note(skills: PublishedSkills) -> Sequence[str]:

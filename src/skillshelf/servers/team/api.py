@@ -29,9 +29,9 @@ from skillshelf.install.pack import skill_files, zip_of
 from skillshelf.install.publish import checked_fields
 from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA
 from skillshelf.servers.mcp.skill_entries import InvalidCursor, OmittedSkill, cursor_after, cursor_key, skills_after
-from skillshelf.servers.mcp.skills import PublishedSkills
+from skillshelf.servers.mcp.skills import PublishedSkills, ServedSkills
 from skillshelf.servers.team.catalogs import CatalogKey, key_of
-from skillshelf.servers.team.release_routes import at_least, with_rev
+from skillshelf.servers.team.release_routes import MIN_REV, at_least, with_rev
 from skillshelf.servers.team.releases import PUBLISHED
 from skillshelf.servers.team.routes import (
     ANY_TOKEN,
@@ -55,11 +55,11 @@ _DESCRIPTION_CHARS = 1024
 _ABOVE = INDEX_PATH.rpartition("/")[0]
 
 
-def _shown(skills: PublishedSkills, skill: CatalogSkill) -> TeamSkillForm:
+def _shown(served: ServedSkills, skill: CatalogSkill) -> TeamSkillForm:
     return {
         "name": skill.name,
         "description": skill.description,
-        "uri": skills.uri_of(skill),
+        "uri": served.uri_of(skill),
         "scope": skill.scope,
         "tree": skill.tree,
     }
@@ -100,18 +100,17 @@ def _stale(answer: TeamAnswer) -> TeamAnswer:
 
 def list_skills(request: TeamRequest) -> TeamAnswer:
     """Give a page of the skills that the caller may read."""
-    skills = request.services.catalogs.of(request.caller)
-    visible = skills.visible
+    served = request.services.catalogs.of(request.caller).served
     try:
         after = cursor_key(_LISTING, request.query.get("after"), length=2)
     except InvalidCursor as error:
         raise ConfigurationError(str(error)) from None
-    rest = skills_after(visible, after)
+    rest = skills_after(served.visible, after)
     page = rest[: _count(request, "limit", TEAM_PAGE, TEAM_PAGE)]
     more = cursor_after(_LISTING, page[-1].name, page[-1].id) if len(rest) > len(page) else None
     found: TeamSkillsForm = {
-        "count": len(visible),
-        "skills": [_shown(skills, skill) for skill in page],
+        "count": len(served.visible),
+        "skills": [_shown(served, skill) for skill in page],
         "next": more,
     }
     return json_answer(found)
@@ -142,7 +141,7 @@ def show_skill(request: TeamRequest) -> TeamAnswer:
         client.end()
     above = skills.uri_of(skill).removesuffix(SKILL_FILE)
     found: TeamSkillDetailForm = {
-        **_shown(skills, skill),
+        **_shown(skills.served, skill),
         "frontmatter": dict(entry.frontmatter),
         "text": text,
         "files": [
@@ -168,12 +167,12 @@ def search_skills(request: TeamRequest) -> TeamAnswer:
     if not query.strip():
         raise ConfigurationError("q takes the text to search for")
     skills = request.services.catalogs.of(request.caller)
-    is_served = bool(skills.visible)
+    served = skills.served
     report = skills.shelf.search(
         query,
         limit=_count(request, "limit", None, skills.shelf.settings.max_limit),
         model=True,
-        keep=lambda skill: is_served and skills.is_visible(skill),
+        keep=lambda skill: skill.path in served.by_path,
     )
     request.services.metrics.add("skillshelf_searches_total")
     found: TeamSearchForm = {
@@ -185,7 +184,7 @@ def search_skills(request: TeamRequest) -> TeamAnswer:
         "notes": [*report.notes, *_away(request)],
         "results": [
             {
-                **_shown(skills, result.skill),
+                **_shown(served, result.skill),
                 "score": result.score,
                 "reason": result.reason,
                 "why": [*result.why],
@@ -464,6 +463,7 @@ def skill_routes() -> list[TeamRoute]:
             parameters=(
                 Parameter("limit", f"entries of a page, at most {TEAM_PAGE}", kind="integer"),
                 Parameter("after", "`next` of the page before"),
+                MIN_REV,
             ),
             gives=TeamSkillsForm,
         ),
@@ -473,7 +473,7 @@ def skill_routes() -> list[TeamRoute]:
             READ,
             "show a skill with its text and its files",
             _of_revision(show_skill),
-            parameters=(Parameter("name", "the name of the skill", "path"),),
+            parameters=(Parameter("name", "the name of the skill", "path"), MIN_REV),
             gives=TeamSkillDetailForm,
             kind="files",
         ),
@@ -486,6 +486,7 @@ def skill_routes() -> list[TeamRoute]:
             parameters=(
                 Parameter("q", "the query, in plain words", required=True),
                 Parameter("limit", "the number of results", kind="integer"),
+                MIN_REV,
             ),
             gives=TeamSearchForm,
             kind="search",

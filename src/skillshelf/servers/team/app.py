@@ -1,7 +1,6 @@
 """The application of the team server: check who sends a request before its body is read, then serve its route."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,7 +13,7 @@ import anyio.to_thread
 from skillshelf.core.console import note
 from skillshelf.core.http_client import is_loopback_name
 from skillshelf.core.limits import FILE_THREADS, PROBES_AT_ONCE, TEAM_THREADS
-from skillshelf.core.text import cut, fold
+from skillshelf.core.text import cut, fold, visible
 from skillshelf.errors import SkillError, kind_of
 from skillshelf.servers.mcp.http import PATH, PROBE, SENDER, App, Message, Receive, Scope, Send, header_in
 from skillshelf.servers.mcp.request_line import RequestRefused
@@ -40,6 +39,7 @@ from skillshelf.servers.team.values import (
     FILES_AWAY,
     METRICS_READ,
     NO_SPACE,
+    READ,
     BlobsAway,
     BlobsFull,
     Caller,
@@ -108,7 +108,7 @@ class TeamApp:
     async def _caller(self, scope: Scope, route: TeamRoute | None) -> Caller:
         token = _token_in(scope)
         if token is None:
-            raise self._refused(scope, route, "a token is needed", is_wrong=False)
+            raise self._refused(scope, route, "a token is needed (send Authorization: Bearer TOKEN)", is_wrong=False)
         people = self._services.authenticator
         if (known := people.known(token)) is not None:
             return known
@@ -118,13 +118,16 @@ class TeamApp:
         except NotAuthenticated as error:
             raise self._refused(scope, route, str(error), is_wrong=True) from None
         except IssuerAway as error:
-            raise RequestRefused(503, str(error)) from None
+            raise _not_now(scope, route, str(error)) from None
         except DatabaseAway:
-            raise RequestRefused(503, "the database does not answer, and this token is not known") from None
+            raise _not_now(scope, route, "the database does not answer, and this token is not known") from None
 
     def _refused(self, scope: Scope, route: TeamRoute | None, reason: str, *, is_wrong: bool) -> RequestRefused:
         self._services.metrics.add("skillshelf_refused_tokens_total")
         challenge = f'Bearer resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
+        if scope["path"] == PATH:
+            # A client of MCP asks its issuer for this scope; without it, for all that the metadata lists, also `admin`.
+            challenge += f', scope="{READ}"'
         headers = {"www-authenticate": challenge + (', error="invalid_token"' if is_wrong else "")}
         told = "Your login has ended." if is_wrong else ""
         return _refusal(scope, route, login_page(told, status=401), reason, headers)
@@ -262,6 +265,12 @@ def _refusal(
     return RequestRefused(page.status, reason, headers)
 
 
+def _not_now(scope: Scope, route: TeamRoute | None, reason: str) -> RequestRefused:
+    """Return the refusal of a request while nobody can tell who sends it."""
+    text = f"Nobody can tell now who you are: {reason}. Try again in a moment."
+    return _refusal(scope, route, message_page("Not now", text, status=503), reason, {})
+
+
 def _token_in(scope: Scope) -> str | None:
     """Return the token of a request, or the cookie of a login where it only reads."""
     scheme, _, token = (header_in(scope, "authorization") or "").partition(" ")
@@ -286,7 +295,7 @@ def _is_from_here(scope: Scope) -> bool:
 
 
 class ObservedApp:
-    """Counts and logs every request: one line of JSON, without its query, its headers or any token."""
+    """Counts and logs every request: one line of JSON, without its query, its cookies or any token."""
 
     def __init__(self, app: App, services: TeamServices, log: Callable[[str], None] | None) -> None:
         self._app = app
@@ -326,9 +335,12 @@ class ObservedApp:
     def _line(self, scope: Scope, route: str, status: int, size: int, seconds: float) -> dict[str, Any]:
         caller: Caller | None = scope.get(CALLER)
         client = scope.get("client")
+        # What a proxy says: anybody else who reaches the server can say it, too.
+        forwarded = header_in(scope, "x-forwarded-for")
         return {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "client": client[0] if client else None,
+            **({"forwarded_for": cut(visible(forwarded), 200)} if forwarded else {}),
             "method": scope["method"],
             "path": cut(scope["path"], 200),
             "route": route,
@@ -341,10 +353,3 @@ class ObservedApp:
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
-
-
-def stderr_log(line: str) -> None:
-    """Write a line of the access log to standard error."""
-    with suppress(OSError, ValueError):
-        sys.stderr.write(line)
-        sys.stderr.flush()

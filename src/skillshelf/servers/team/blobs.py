@@ -23,7 +23,7 @@ from skillshelf.servers.team.values import NO_SPACE, BlobsAway, BlobsFull
 if TYPE_CHECKING:
     from skillshelf.install.oci import RegistryClient
 
-__all__ = ["BlobStore", "FolderBlobs", "RegistryBlobs", "S3Blobs", "digest_of", "open_blobs"]
+__all__ = ["BlobStore", "FolderBlobs", "RegistryBlobs", "S3Blobs", "digest_of", "open_blobs", "require_room"]
 
 _REASON_CHARS = 200
 _PAGE = 4096
@@ -94,11 +94,32 @@ def _reason(error: BaseException) -> str:
     return cut(fold(str(error)), _REASON_CHARS) or type(error).__name__
 
 
+def require_room(folder: str, named: str) -> None:
+    """Write a small file into a folder, and remove it; raise `BlobsAway` with its name if that is not possible."""
+    try:
+        make_own_folder(folder)
+        path = f"{folder}/.check-{os.getpid()}-{threading.get_ident()}"
+        try:
+            replace_file(path, bytes(_PAGE), durable=False)
+        finally:
+            remove(path)
+        if free_bytes(folder) < DISK_LEAST_BYTES:
+            raise BlobsFull(NO_SPACE)
+    except OSError as error:
+        raise _away_for(named, error) from None
+
+
+def _away_for(named: str, error: OSError) -> BlobsAway:
+    kind = BlobsFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else BlobsAway
+    return kind(f"{named} cannot be used: {error.strerror or error}")
+
+
 class FolderBlobs:
     """Blobs as read-only files below a folder, each moved to its place by one rename."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self._named = f"the blobs in {folder}"
 
     def get(self, digest: str) -> bytes | None:
         """Return the bytes of a file."""
@@ -132,24 +153,13 @@ class FolderBlobs:
 
     def check(self) -> None:
         """Write a small file where all of them are, and remove it."""
-        try:
-            make_own_folder(self.folder)
-            path = f"{self.folder}/.check-{os.getpid()}-{threading.get_ident()}"
-            try:
-                replace_file(path, bytes(_PAGE), durable=False)
-            finally:
-                remove(path)
-            if free_bytes(self.folder) < DISK_LEAST_BYTES:
-                raise BlobsFull(NO_SPACE)
-        except OSError as error:
-            raise self._away(error) from None
+        require_room(self.folder, self._named)
 
     def _path(self, value: str) -> str:
         return f"{self.folder}/{value[:2]}/{value[2:]}"
 
     def _away(self, error: OSError) -> BlobsAway:
-        kind = BlobsFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else BlobsAway
-        return kind(f"the blobs in {self.folder} cannot be used: {error.strerror or error}")
+        return _away_for(self._named, error)
 
 
 class S3Blobs:
@@ -233,8 +243,18 @@ class S3Blobs:
             raise self._away(error) from None
 
     def check(self) -> None:
-        """Ask for an object that need not be there."""
-        self.has(_NOTHING)
+        """Ask for an object that need not be there, in a bucket that must be."""
+        import obstore
+        from obstore.exceptions import BaseError
+
+        try:
+            obstore.get(self._store, _hex(_NOTHING))
+        except FileNotFoundError as error:
+            # Both have the status 404, and only the body of the answer says which of them is missing.
+            if "NoSuchBucket" in str(error):
+                raise BlobsAway(f"{self._where} cannot be used: there is no such bucket") from None
+        except (BaseError, OSError) as error:
+            raise self._away(error) from None
 
     def _away(self, error: BaseException) -> BlobsAway:
         return BlobsAway(f"{self._where} cannot be used: {_reason(error)}")

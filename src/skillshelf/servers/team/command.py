@@ -2,18 +2,21 @@
 
 import ctypes
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import open_to_append
 from skillshelf.core.environment import Environment, user_data_folder
-from skillshelf.core.limits import DATABASE_ADDRESS_BYTES
-from skillshelf.errors import ConfigurationError
+from skillshelf.core.files import NotRegular
+from skillshelf.core.text import visible
+from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.servers.team.database import Database, open_database
+from skillshelf.servers.team.database_address import DatabaseAddress, database_address
 from skillshelf.servers.team.journal_removal import DailyRetention, kept_days
 from skillshelf.servers.team.tokens import list_tokens
 from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, BlobsFull
@@ -22,72 +25,45 @@ from skillshelf.shelf import Shelf
 if TYPE_CHECKING:
     from skillshelf.servers.team.blobs import BlobStore
 
-__all__ = ["DATABASE_VARIABLE", "database_url", "open_team_database", "require_extra", "serve"]
+__all__ = ["open_team_database", "require_extra", "serve"]
 
 _EXTRA = ("mcp", "anyio", "uvicorn", "starlette", "watchfiles", "jwt", "cryptography", "jinja2", "markdown_it", "nh3")
-
-DATABASE_VARIABLE = "SKILLSHELF_DATABASE"
-"""The variable with the address of the database, so that a password is not in the list of processes."""
 
 # The name of the option in malloc.h.
 _MMAP_THRESHOLD = -3
 _LARGE_BLOCK = 1024 * 1024
+_SWITCH_SECONDS = 0.0005
 
 _INSTALL = "serve needs the extra server: run pip install 'skillshelf[server]'"
 
 
-def require_extra(url: str, *, to_serve: bool) -> None:
+def require_extra(address: DatabaseAddress, *, to_serve: bool) -> None:
     """Raise `ConfigurationError` if a package of the extra `server` is missing that is needed now."""
-    needed = (*(_EXTRA if to_serve else ()), *(("psycopg",) if url.startswith("postgres") else ()))
+    needed = (*(_EXTRA if to_serve else ()), *(("psycopg",) if address.is_postgres else ()))
     if not all(find_spec(package) for package in needed):
         raise ConfigurationError(_INSTALL)
 
 
-def database_url(given: str | None, environment: Environment, *, path: str | None = None) -> str:
-    """Return the address of the database: the given one, that in a file or the environment, or one of our own."""
-    if given is not None and path is not None:
-        raise ConfigurationError("--database and --database-file name one address; give one of them")
-    if path is not None:
-        given = _address_in(path)
-    given = given or environment.env.get(DATABASE_VARIABLE)
-    if given:
-        return given
-    folder = user_data_folder(environment)
-    if folder is None:
-        raise ConfigurationError("there is no home folder for the database (name one with --database)")
-    return f"sqlite:///{folder}/team/team.sqlite"
-
-
-def _address_in(path: str) -> str:
-    try:
-        data = files.read_file(os.path.abspath(path), limit=DATABASE_ADDRESS_BYTES, links="follow")
-    except OSError as error:
-        raise ConfigurationError(f"database file {path} cannot be read: {error.strerror}") from None
-    address = (data or b"").decode("utf-8", "replace").strip()
-    if not address or not address.isprintable():
-        raise ConfigurationError(f"database file {path} does not hold one address")
-    return address
-
-
-def open_team_database(
-    given: str | None, environment: Environment, *, path: str | None = None, to_serve: bool = False
-) -> Database:
+def open_team_database(address: DatabaseAddress) -> Database:
     """Open the database of a command, or raise `ConfigurationError` or `DatabaseAway`."""
-    url = database_url(given, environment, path=path)
-    require_extra(url, to_serve=to_serve)
-    return open_database(url)
+    require_extra(address, to_serve=False)
+    return open_database(address.url)
 
 
 def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     """Serve a team until a signal comes."""
-    database = open_team_database(values["database"], shelf.environment, path=values["database_file"], to_serve=True)
+    place = database_address(values["database"], shelf.environment, path=values["database_file"])
+    require_extra(place, to_serve=True)
     from skillshelf.servers.mcp.http import ServerAccess, allowed_host, bind, host_and_port
     from skillshelf.servers.mcp.notices import library_notices
 
-    host, port = host_and_port(values["listen"] or "127.0.0.1:8000", "--listen")
+    # Before the database is opened, which makes or migrates a SQLite file.
+    host, port = host_and_port("127.0.0.1:8000" if values["listen"] is None else values["listen"], "--listen")
     names = frozenset(map(allowed_host, values["allow_host"]))
     address = ServerAccess(host, port, None, names)
     issuer = _issuer(values)
+    log = access_log(values["access_log"])
+    database = open_team_database(place)
     retention = _retention(values, database)
     blobs, folder = _blobs(values, shelf.environment)
     bound = bind(address)
@@ -97,11 +73,13 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     from skillshelf.servers.team.server import TeamServer
 
     _give_memory_back()
+    # What only reads rows waits for each of them while something computes: ten times shorter than by default.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with library_notices():
         published = PublishedCatalogs(shelf, database, blobs, folder)
         server = TeamServer(shelf, database, issuer, values, published=published)
+        note(f"database: {place.place}; published files: {_place_of(blobs, values['blobs'])}")
         _note_at_start(database, is_local=address.is_local)
-        log = access_log(values["access_log"])
         if retention is not None:
             retention.start()
         try:
@@ -149,6 +127,16 @@ def _blobs(values: Mapping[str, Any], environment: Environment) -> "tuple[BlobSt
     return blobs, f"{folder}/team"
 
 
+def _place_of(blobs: "BlobStore", url: str | None) -> str:
+    """Return where a blob store is, without a login that its address may have."""
+    from skillshelf.servers.team.blobs import FolderBlobs
+
+    if isinstance(blobs, FolderBlobs):
+        return visible(blobs.folder)
+    parts = urlsplit(url or "")
+    return visible(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+
+
 def _retention(values: Mapping[str, Any], database: Database) -> DailyRetention | None:
     return DailyRetention(database, kept_days(values["keep_lines"])) if values["keep_lines"] else None
 
@@ -162,9 +150,14 @@ def _issuer(values: Mapping[str, Any]) -> Any:
     from skillshelf.core.http_client import is_loopback_name, origin_of
     from skillshelf.servers.team.identity import Issuer
 
-    origin = origin_of(url)
-    if origin.scheme != "https" and not is_loopback_name(origin.host):
-        raise ConfigurationError(f"--issuer takes an https address, not {url}")
+    refused = ConfigurationError(f"--issuer takes an https address, such as https://login.example, not {visible(url)}")
+    try:
+        origin = origin_of(url)
+    except SkillError:
+        raise refused from None
+    # The address of an issuer has neither a query nor a fragment (RFC 8414), and those of its documents are below it.
+    if (origin.scheme != "https" and not is_loopback_name(origin.host)) or {"?", "#"} & {*url}:
+        raise refused
     return Issuer(url, audience, values["tenant_claim"] or "tenant", values["roles_claim"] or "roles")
 
 
@@ -184,6 +177,9 @@ def access_log(path: str | None) -> Callable[[str], None] | None:
     else:
         try:
             descriptor = open_to_append(os.path.abspath(path))
+        except NotRegular as error:
+            hint = "without --access-log it goes to standard error, and with none nowhere"
+            raise ConfigurationError(f"the access log {path} is a {error.kind}, not a file ({hint})") from None
         except OSError as error:
             raise ConfigurationError(f"the access log {path} cannot be written: {error.strerror}") from None
 

@@ -5,6 +5,7 @@ those who were known stay known for ten minutes.
 """
 
 import json
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -64,6 +65,7 @@ _RSA_BITS = 2048
 _DISCOVERY = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
 _USUAL_KEYS = "/.well-known/jwks.json"
 _ANY_KEY = ""
+_BLANKS = re.compile(r"[ \t\r\n]+")
 
 Clock = Callable[[], float]
 Fetch = Callable[[str], Mapping[str, Any]]
@@ -196,16 +198,21 @@ class Authenticator:
 
 
 def _scopes_in(claims: Mapping[str, Any], issuer: Issuer) -> frozenset[str]:
-    """Return the scopes of this server in the claims of a token: those it names, and those of the roles it names."""
+    """Return the scopes of this server in the claims of a token: those it names, and those of the roles it names.
+
+    Raise `ConfigurationError` for a scope with white space: a login keeps scopes as words, and would make it several.
+    """
     named = {*_words(claims.get("scope")), *_words(claims.get("scp"))}
     own = {scope for scope in named if scope in SCOPES or scope.startswith(f"{READ}:")}
+    if any(character.isspace() for scope in own for character in scope):
+        raise ConfigurationError("a scope has no white space")
     roles = (ROLES.get(role, frozenset()) for role in _words(claims.get(issuer.roles_claim)))
     return frozenset(own).union(*roles)
 
 
 def _words(value: Any) -> list[str]:
     if isinstance(value, str):
-        return value.split()
+        return _BLANKS.split(value)
     return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
 
 

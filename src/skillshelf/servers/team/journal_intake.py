@@ -53,11 +53,15 @@ Origin = Literal["machine", "server", "forgotten"]
 
 Refusal = Literal["edited", "gap", "fork", "owner", "content", "forgotten"]
 
+_DAY_MS = 24 * 60 * 60 * 1000
 _STREAM_CHARS = frozenset("0123456789abcdef")
 
 
 class StreamHead(NamedTuple):
-    """The end of a stream: `seq`, `sum` and digest of its last line. `first` is the `seq` of the first ever sent."""
+    """The end of a stream: `seq`, `sum` and digest of its last line. `first` is the `seq` of the first ever sent.
+
+    `updated` is the time at which the last line came.
+    """
 
     origin: Origin
     subject: str
@@ -67,6 +71,7 @@ class StreamHead(NamedTuple):
     seq: int
     sum: str
     digest: str
+    updated: int
 
 
 class Receipt(NamedTuple):
@@ -169,6 +174,7 @@ def take(
             return Receipt(stream, None, None, 0, broken and broken.kind, broken and broken.seq, _detail(broken))
         if not _is_own(head, caller, origin):
             return _foreign(transaction, stream, head, at)
+        at = _stored_at(transaction, head, at)
         if reported is not None:
             _raise_reported(transaction, stream, head, reported, sent, at)
         batch = _SentBatch(transaction, stream, head, caller, at)
@@ -185,6 +191,19 @@ def _checked(lines: Sequence[bytes]) -> tuple[list[SentLine], Break | None]:
             return sent, Break("edited", 0, "it names a line before it, but is the first")
         sent.append(found)
     return sent, None
+
+
+def _stored_at(transaction: Transaction, head: StreamHead, at: int) -> int:
+    """Return the time that counts for new lines: not before that of the last one, where two servers differ a little.
+
+    Else retention, which removes whole days, would remove a line between two others. A clock that was more than a day
+    ahead does not count: lines must not be kept for as long as it says.
+    """
+    if not at < head.updated <= at + _DAY_MS:
+        return at
+    if transaction.engine == "postgresql":
+        transaction.rows("select add_event_day(?)", (day_of(head.updated),))
+    return head.updated
 
 
 def _detail(broken: Break | None) -> str:
@@ -214,7 +233,7 @@ def _raise_reported(
     transaction: Transaction, stream: str, head: StreamHead, reported: Reported, sent: Sequence[SentLine], at: int
 ) -> None:
     """Raise an alarm for what a machine says about its own journal."""
-    detail = f"the line with seq {head.seq} or the one after it was changed on the machine"
+    detail = f"a line up to seq {head.seq}, or the one after it, was changed or removed on the machine"
     if reported == "cut":
         where = f"with seq {sent[-1].seq}" if sent else f"before seq {head.seq}"
         detail = f"the journal on the machine ends {where}, and lines up to seq {head.seq} were sent"
@@ -240,7 +259,7 @@ def set_content(database: Database, tenant: str, content: str) -> None:
 
 
 _HEAD = (
-    "select origin, subject, machine, content, first_seq, head_seq, head_sum, head_digest "
+    "select origin, subject, machine, content, first_seq, head_seq, head_sum, head_digest, updated "
     "from stream where tenant = ? and id = ?"
 )
 

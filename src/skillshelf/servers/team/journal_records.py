@@ -62,10 +62,14 @@ def journal_sessions(
     session: str | None = None,
     since: int | None = None,
     until: int | None = None,
+    after: tuple[int, str, str] | None = None,
     limit: int = JOURNAL_ROWS,
     start: int = 0,
 ) -> list[dict[str, Any]]:
-    """Return sessions, the one with the latest event first, without the first `start`; times are milliseconds."""
+    """Return sessions, the one with the latest event first, without the first `start`; times are milliseconds.
+
+    With `after`, the time of the latest event, the stream and the id of a session, those that follow it.
+    """
     clause, values = _clause(
         {
             "subject = ?": subject,
@@ -76,6 +80,10 @@ def journal_sessions(
             "started < ?": until,
         }
     )
+    if after is not None:
+        latest, before, last = after
+        clause += " and (latest < ? or (latest = ? and (stream > ? or (stream = ? and session > ?))))"
+        values += [latest, latest, before, before, last]
     rows = transaction.rows(
         "select stream, session, subject, client, started, latest, ended, events from journal_session "
         f"where tenant = ? and forgotten = 0{clause} order by latest desc, stream, session limit ? offset ?",
@@ -178,10 +186,12 @@ def usage(
     skill: str | None = None,
     names: Container[str] | None = None,
     limit: int = JOURNAL_ROWS,
+    start: int = 0,
 ) -> list[dict[str, Any]]:
     """Return the use of skills in days such as 20261117, from `since` on and before `until`, most used first.
 
-    With `names`, only the use of these skills. `machines` are those of the day with the most.
+    With `names`, only the use of these skills. The first `start` rows are left out. `machines` are those of the day
+    with the most.
     """
     table, keys = ("usage_person", ("subject", "skill")) if by == "person" else ("usage_day", _keys(by))
     clause, values = _clause({"day >= ?": since, "day < ?": until, "skill = ?": skill})
@@ -190,7 +200,7 @@ def usage(
     order = "1 desc" if by == "day" else f"{len(keys) + 1} desc, {', '.join(keys)}"
     most = min(max(limit, 1), JOURNAL_ROWS)
     # No database of ours can choose by a set of any size, so all rows are read then.
-    end = (" limit ?", (most,)) if names is None else ("", ())
+    end = (" limit ? offset ?", (most, start)) if names is None else ("", ())
     rows = transaction.rows(
         f"select {', '.join(keys)}, {sums}{machines}, min(day), max(day) from {table} "
         f"where tenant = ?{clause} group by {', '.join(keys)} order by {order}{end[0]}",
@@ -198,7 +208,7 @@ def usage(
     )
     members = (*keys, *_COUNTS, *(("machines",) if machines else ()), "first_day", "last_day")
     found = (dict(zip(members, row, strict=True)) for row in rows)
-    return [row for row in found if names is None or row["skill"] in names][:most]
+    return list(found) if names is None else [row for row in found if row["skill"] in names][start : start + most]
 
 
 _USES = "loads + reads + runs"

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from skillshelf.core.console import note
-from skillshelf.core.limits import JOURNAL_BATCH_LINES, RETENTION_SECONDS
+from skillshelf.core.limits import JOURNAL_BATCH_LINES, RETENTION_LOCK_SECONDS, RETENTION_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
@@ -18,6 +18,7 @@ from skillshelf.servers.team.database import Database, SqliteDatabase, Transacti
 from skillshelf.servers.team.journal_intake import FORGOTTEN, MACHINES, SERVER, head_of
 from skillshelf.servers.team.journal_records import journal_lines
 from skillshelf.servers.team.journal_rows import BURIED, day_of, stored_text
+from skillshelf.servers.team.migrations import RETAINED_TABLES
 from skillshelf.servers.team.values import DEFAULT_TENANT, TeamError, checked_subject
 
 __all__ = ["DailyRetention", "Forgotten", "Removed", "apply_retention", "forget", "kept_days", "remove_days"]
@@ -56,6 +57,8 @@ def apply_retention(database: Database, days: int, *, tenant: str | None = None,
     if isinstance(database, SqliteDatabase):
         return Removed(lines=sum(remove_days(database, one, days, now=now) for one in database.tenants()))
     with database.transaction(DEFAULT_TENANT) as transaction:
+        # While a backup reads, a day cannot be dropped, and everybody who stores lines waits behind the attempt.
+        transaction.execute(f"set local lock_timeout = '{RETENTION_LOCK_SECONDS}s'")
         row = transaction.row("select drop_event_days(?)", (first_kept(days, now),))
     return Removed(days=int(row[0]) if row else 0)
 
@@ -63,14 +66,24 @@ def apply_retention(database: Database, days: int, *, tenant: str | None = None,
 def remove_days(database: Database, tenant: str, days: int, *, now: int | None = None) -> int:
     """Remove the lines of a tenant that came before some days, and its sessions without a line that came later.
 
-    Return the number of lines. The counts of use stay.
+    Return the number of lines. The counts of use stay. Each day is a transaction of its own, the oldest first: others
+    write in between, and the log of SQLite needs room for one day.
     """
-    before = first_kept(days, now)
-    with database.transaction(tenant) as transaction:
-        transaction.execute("delete from tombstone where tenant = ? and day < ?", (tenant, before))
-        transaction.execute("delete from journal_session where tenant = ? and day < ?", (tenant, before))
-        transaction.execute("delete from usage_machine where tenant = ? and day < ?", (tenant, before))
-        return transaction.execute("delete from event where tenant = ? and day < ?", (tenant, before))
+    lines = 0
+    for day in _days_before(database, tenant, first_kept(days, now)):
+        with database.transaction(tenant) as transaction:
+            for table in RETAINED_TABLES:
+                transaction.execute(f"delete from {table} where tenant = ? and day = ?", (tenant, day))
+            lines += transaction.execute("delete from event where tenant = ? and day = ?", (tenant, day))
+    return lines
+
+
+def _days_before(database: Database, tenant: str, before: int) -> list[int]:
+    """Return the days before one of which a tenant has anything that retention removes, the oldest first."""
+    tables = ("event", *RETAINED_TABLES)
+    query = " union ".join(f"select day from {table} where tenant = ? and day < ?" for table in tables)
+    with database.transaction(tenant, readonly=True) as transaction:
+        return sorted(day for (day,) in transaction.rows(query, (tenant, before) * len(tables)))
 
 
 class DailyRetention:
@@ -148,6 +161,7 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
         own = transaction.rows(
             "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, MACHINES)
         )
+        _remove_machines(transaction, subject)
         # From here on nobody can push to them.
         transaction.execute(
             "update stream set origin = ?, machine = '' where tenant = ? and subject = ? and origin = ?",
@@ -169,7 +183,23 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
             records += transaction.execute(
                 "delete from journal_session where tenant = ? and stream = ? and session = ?", (tenant, stream, session)
             )
+    if isinstance(database, SqliteDatabase):
+        database.empty_log(tenant)
     return Forgotten(len({*own, *started}), lines, records)
+
+
+def _remove_machines(transaction: Transaction, subject: str) -> None:
+    """Remove which machines of a person used what, unless somebody else sends journals from them, too.
+
+    They are counted already, and nothing more can come from them.
+    """
+    machines = "select case when machine = '' then id else machine end from stream where tenant = ? and subject"
+    tenant = transaction.tenant
+    transaction.execute(
+        "delete from usage_machine "
+        f"where tenant = ? and machine in ({machines} = ?) and machine not in ({machines} <> ?)",
+        (tenant, tenant, subject, tenant, subject),
+    )
 
 
 def _mark_served(transaction: Transaction, subject: str) -> list[tuple[str, str]]:

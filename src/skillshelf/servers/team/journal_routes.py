@@ -112,7 +112,7 @@ def list_lines(request: TeamRequest) -> TeamAnswer:
             stream,
             session=_text(request, "session"),
             after=-1 if after is None else after,
-            limit=_number(request, "limit") or JOURNAL_ROWS,
+            limit=_limit(request),
         )
     return json_answer({"stream": stream, "lines": found.lines, "next": found.next})
 
@@ -121,15 +121,29 @@ def list_sessions(request: TeamRequest) -> TeamAnswer:
     """Give the sessions, the latest first."""
     wanted: dict[str, Any] = {name: _text(request, name) for name in ("subject", "client", "stream")}
     wanted |= {name: _number(request, name) for name in ("since", "until")}
-    limit = _number(request, "limit") or JOURNAL_ROWS
+    limit = _limit(request)
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
-        found = journal_sessions(transaction, **wanted, limit=limit)
-    return json_answer({"sessions": found})
+        found = journal_sessions(transaction, **wanted, after=_session_after(request), limit=limit)
+    last = found[-1] if len(found) == limit else None
+    following = f"{last['latest_ms']}.{last['stream']}.{last['session']}" if last else None
+    return json_answer({"sessions": found, "next": following})
+
+
+def _session_after(request: TeamRequest) -> tuple[int, str, str] | None:
+    """Return the time of the latest event, the stream and the id of the session that `next` of a page names."""
+    given = request.query.get("after")
+    if given is None:
+        return None
+    latest, _, rest = given.partition(".")
+    stream, _, session = rest.partition(".")
+    if not _is_number(latest):
+        raise ConfigurationError("after takes `next` of a page")
+    return int(latest), stored_text(stream), stored_text(session)
 
 
 def list_alarms(request: TeamRequest) -> TeamAnswer:
     """Give the alarms, the latest first."""
-    limit = min(_number(request, "limit") or JOURNAL_ROWS, JOURNAL_ROWS)
+    limit = _limit(request)
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
         found = alarms(
             transaction,
@@ -166,16 +180,18 @@ def show_usage(request: TeamRequest) -> TeamAnswer:
             raise PermissionDenied(f"the use by {by} needs the scope {JOURNAL_READ}")
         names = {skill.name for skill in request.services.catalogs.of(request.caller).visible}
     options: dict[str, Any] = {name: _number(request, name) for name in ("since", "until")}
+    start, limit = _number(request, "after") or 0, _limit(request)
     with request.services.database.transaction(request.caller.tenant, readonly=True) as transaction:
         found = usage(
             transaction,
             by=_VIEWS[by],
             skill=_text(request, "skill"),
             names=names,
-            limit=_number(request, "limit") or JOURNAL_ROWS,
+            limit=limit,
+            start=start,
             **options,
         )
-    return json_answer({"by": by, "usage": found})
+    return json_answer({"by": by, "usage": found, "next": start + limit if len(found) == limit else None})
 
 
 def _text(request: TeamRequest, name: str) -> str | None:
@@ -190,6 +206,10 @@ def _number(request: TeamRequest, name: str) -> int | None:
     if not _is_number(given):
         raise ConfigurationError(f"{name} takes a whole number")
     return int(given)
+
+
+def _limit(request: TeamRequest) -> int:
+    return min(_number(request, "limit") or JOURNAL_ROWS, JOURNAL_ROWS)
 
 
 def _is_number(text: str) -> bool:
@@ -269,6 +289,7 @@ def journal_routes() -> list[TeamRoute]:
                 Parameter("client", "only sessions of this client program"),
                 _STREAM,
                 *_times("time in milliseconds"),
+                Parameter("after", "`next` of a page"),
                 _LIMIT,
             ),
             gives=TeamJournalSessionsForm,
@@ -297,6 +318,7 @@ def journal_routes() -> list[TeamRoute]:
                 Parameter("by", "skill, day or person"),
                 Parameter("skill", "only this skill"),
                 *_times("day, such as 20261117"),
+                Parameter("after", "`next` of a page", kind="integer"),
                 _LIMIT,
             ),
             gives=TeamUsageForm,

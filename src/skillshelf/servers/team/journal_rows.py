@@ -60,7 +60,7 @@ class StoredBatch:
             own = (transaction.tenant, self._stream, day)
             transaction.execute_many(_EVENTS, ((*own, *row) for row in rows))
         self._bury(forgotten)
-        sessions = _sessions_in(kept)
+        sessions = _sessions_in(kept, self._at)
         self._raise_subject_alarms()
         self._store_sessions(sessions, known)
         self._store_use(sessions)
@@ -245,9 +245,10 @@ class _SessionPart(NamedTuple):
     ended: int | None = None
     events: int = 0
 
-    def with_line(self, record: Mapping[str, Any]) -> "_SessionPart":
-        """Return the part with one more line."""
-        at = _bounded_ms(record["ts_ms"])
+    def with_line(self, record: Mapping[str, Any], now: int) -> "_SessionPart":
+        """Return the part with one more line, which came at this time."""
+        # A clock that goes ahead must not keep a session above all that come later.
+        at = min(_bounded_ms(record["ts_ms"]), now)
         part = self._replace(started=min(self.started, at), latest=max(self.latest, at), events=self.events + 1)
         if record["type"] == "session_started":
             subject, client = _text(record.get("subject")), _text(record.get("client"))
@@ -261,13 +262,13 @@ def _session_of(line: SentLine) -> str:
     return stored_text(line.record["session"])
 
 
-def _sessions_in(lines: Iterable[SentLine]) -> dict[str, _SessionPart]:
-    """Return what some lines say about their sessions."""
+def _sessions_in(lines: Iterable[SentLine], now: int) -> dict[str, _SessionPart]:
+    """Return what some lines, which came at this time, say about their sessions."""
     found: dict[str, _SessionPart] = {}
     for line in lines:
         if line.record["type"] != CONTINUED:
             name = _session_of(line)
-            found[name] = (found.get(name) or _SessionPart()).with_line(line.record)
+            found[name] = (found.get(name) or _SessionPart()).with_line(line.record, now)
     return found
 
 

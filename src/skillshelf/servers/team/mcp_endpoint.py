@@ -105,16 +105,16 @@ class McpEndpoint:
         served = await self._server_of(key)
 
         async def observe(message: Message) -> None:
-            self._note_session(message, key, user)
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                if scope["method"] == "DELETE":
+                    self._sessions.pop(name or "", None)
+                else:
+                    self._note_session(message, key, user)
             await send(message)
 
         await served.app({**scope, "user": user}, receive, observe)
-        if scope["method"] == "DELETE" and name is not None:
-            self._sessions.pop(name, None)
 
     def _note_session(self, message: Message, key: CatalogKey, user: AuthenticatedUser) -> None:
-        if message["type"] != "http.response.start" or message["status"] >= 400:
-            return
         for header, value in message["headers"]:
             if header.lower() == b"mcp-session-id":
                 self._sessions[value.decode("latin-1")] = key, user

@@ -12,6 +12,7 @@ from skillshelf.core.records import NamedTuple
 __all__ = [
     "APP_ROLE",
     "MIGRATIONS",
+    "RETAINED_TABLES",
     "SCHEMA",
     "SHARED_TABLES",
     "TENANT_TABLES",
@@ -271,7 +272,41 @@ _FORGOTTEN_SESSION = Migration(
 The machines that used a skill on a day are needed as long as lines of that day may come.
 """
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _RETENTION, _CHANGES, _DAYS, _SESSION_DAY, _FORGOTTEN_SESSION)
+_ATTACHED_DAYS = Migration(
+    (),
+    only_postgres=(
+        # A table that is made as a partition waits for everybody who reads events, and all others wait behind it: for
+        # hours, if a backup runs at midnight. One that is attached waits for nobody who reads or writes.
+        """create or replace function add_event_day(wanted integer) returns void
+            language plpgsql security definer set search_path = {schema}, pg_temp as $$
+            declare name text := format('event_%s', wanted);
+            begin
+                if wanted not between 19700101 and 99991231 then raise exception 'not a day: %', wanted; end if;
+                if to_regclass(format('{schema}.%s', name)) is null then
+                    perform pg_advisory_xact_lock(hashtext('skillshelf.event'));
+                    if not exists (select 1 from pg_catalog.pg_class
+                            where relname = name and relnamespace = '{schema}'::regnamespace) then
+                        execute format('create table {schema}.%s (like {schema}.event including all)', name);
+                        execute format('alter table {schema}.%s enable row level security', name);
+                        execute format('alter table {schema}.%s force row level security', name);
+                        execute format('alter table {schema}.event attach partition {schema}.%s '
+                            'for values from (%s) to (%s)', name, wanted, wanted + 1);
+                    end if;
+                end if;
+            end $$""",
+    ),
+)
+"""The first lines of a day are stored while a backup runs."""
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _FIRST,
+    _RETENTION,
+    _CHANGES,
+    _DAYS,
+    _SESSION_DAY,
+    _FORGOTTEN_SESSION,
+    _ATTACHED_DAYS,
+)
 """The steps, oldest first; a database has the version of the last one that it went through."""
 
 VERSION: Final = len(MIGRATIONS)

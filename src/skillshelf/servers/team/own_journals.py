@@ -1,8 +1,8 @@
 """Record what a team server does for its callers: a journal for each tenant, whose lines go to the common store.
 
 A process writes into a folder of its own, so events survive a database that is away and a process that is killed: the
-next server that starts on this machine stores what is left. Lines that are stored do not stay in that folder, since
-what is removed from the database must not be left there.
+next server on this machine with the same database, or another one that runs there, stores what is left. Lines that are
+stored do not stay in that folder, since what is removed from the database must not be left there.
 """
 
 import os
@@ -15,7 +15,7 @@ from itertools import chain, islice
 
 from skillshelf.core import files
 from skillshelf.core.console import note
-from skillshelf.core.disk_writes import lock, make_own_folder, open_to_append, remove, remove_folder
+from skillshelf.core.disk_writes import lock, make_own_folder, move, open_to_append, remove, remove_folder
 from skillshelf.core.limits import (
     JOURNAL_BATCH_BYTES,
     JOURNAL_BATCH_LINES,
@@ -31,7 +31,7 @@ from skillshelf.journal.push import stream_of
 from skillshelf.journal.sent_lines import reduced_line, sent_line
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.journal_intake import SERVER, head_of, take
-from skillshelf.servers.team.values import Caller, DatabaseAway, NoSuchTenant, checked_slug
+from skillshelf.servers.team.values import DEFAULT_TENANT, Caller, DatabaseAway, NoSuchTenant, checked_slug
 
 __all__ = ["ROTATION", "OwnJournals"]
 
@@ -65,13 +65,18 @@ class OwnJournals:
     ) -> None:
         self._database = database
         self._above = folder
-        self._folder = f"{folder}/{secrets.token_hex(8)}"
+        # Servers with other databases may use the same data folder: what they leave is not for this one.
+        self._mark = f"{_database_mark(database)}-"
+        self._folder = f"{folder}/{self._mark}{secrets.token_hex(8)}"
         make_own_folder(folder)
         make_own_folder(self._folder)
-        self._held = open_to_append(f"{self._folder}/{_LOCK}")
+        self._held = open_to_append(f"{self._folder}/{_LOCK}.new")
         lock(self._held, "alone", seconds=0)
+        # It has its name once it is held: until then another process would take the folder for a left one.
+        move(f"{self._folder}/{_LOCK}.new", f"{self._folder}/{_LOCK}")
         self._seconds = seconds
         self._clock = clock
+        self._adopted: float | None = None
         self._began: dict[str, float] = {}
         self._seen: dict[str, object] = {}
         self._stored: dict[str, _Stored] = {}
@@ -85,17 +90,19 @@ class OwnJournals:
         return f"{self._folder}/{checked_slug(tenant)}{_END}"
 
     def start(self) -> None:
-        """Store new lines in the background, after what a process left that has ended."""
+        """Store new lines in the background, and what a process leaves that ends."""
         self._thread = threading.Thread(target=self._run, name="journals", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        with suppress(DatabaseAway, OSError):
-            self.adopt()
-        while not self._stopped.wait(JOURNAL_STORE_SECONDS):
+        while True:
             # What is not stored now is stored later.
             with suppress(DatabaseAway, OSError):
+                self.adopt_if_due()
+            with suppress(DatabaseAway, OSError):
                 self.store()
+            if self._stopped.wait(JOURNAL_STORE_SECONDS):
+                return
 
     def store(self) -> None:
         """Store the lines that are not stored yet; raise `DatabaseAway` if that is not possible now.
@@ -110,11 +117,21 @@ class OwnJournals:
                     self._renew(path)
                     self._began[path] = now
 
+    def adopt_if_due(self) -> None:
+        """Store what other processes left, unless that succeeded some time ago: one may have ended since."""
+        now = self._clock()
+        if self._adopted is not None and now - self._adopted < self._seconds:
+            return
+        self.adopt()
+        self._adopted = now
+
     def adopt(self) -> None:
-        """Store the lines of processes that have ended, and remove their folders."""
+        """Store the lines of processes with this database that have ended, and remove their folders."""
         for name in _names(self._above):
             folder = f"{self._above}/{name}"
-            if folder == self._folder or files.kind_at(f"{folder}/{_LOCK}") != "file":
+            if not name.startswith(self._mark) or folder == self._folder:
+                continue
+            if files.kind_at(f"{folder}/{_LOCK}") != "file":
                 continue
             held = open_to_append(f"{folder}/{_LOCK}")
             try:
@@ -218,6 +235,13 @@ class OwnJournals:
             if receipt.problem is not None:
                 return receipt.detail
         return None
+
+
+def _database_mark(database: Database) -> str:
+    """Return what tells this database from others, wherever it is: the time at which it was made."""
+    with database.transaction(DEFAULT_TENANT, readonly=True) as transaction:
+        row = transaction.row("select created from tenant where id = ?", (DEFAULT_TENANT,))
+    return str(row[0]) if row else "0"
 
 
 def _reduced(line: bytes) -> bytes:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from skillshelf.catalog.document import body, parse
 from skillshelf.catalog.load import SKILL_FILE, near_names
 from skillshelf.catalog.prompt import tokens_in
+from skillshelf.config.hosts import HOSTS
 from skillshelf.core import files
 from skillshelf.core.console import as_json
 from skillshelf.core.digests import sha256
@@ -25,6 +26,7 @@ from skillshelf.core.limits import (
     SKILL_FILE_BYTES,
     WEB_FILE_BYTES,
     WEB_FILES,
+    WEB_HIT_CHARS,
     WEB_MARKDOWN_CHARS,
     WEB_PEOPLE_DAYS,
     WEB_STORY_EVENTS,
@@ -71,6 +73,7 @@ from skillshelf.servers.web.catalogue import (
     DiffLines,
     FileBytes,
     FileEntry,
+    HostAnswer,
     HostSummary,
     Preparation,
     ProblemEntry,
@@ -85,10 +88,11 @@ from skillshelf.servers.web.catalogue import (
     SkillVersion,
     UsageReport,
     WhyCandidate,
+    matched_beginning,
     matched_parts,
 )
 from skillshelf.servers.web.journals import JournalReader
-from skillshelf.servers.web.pages import PAGES, message_page, page_response, page_routes
+from skillshelf.servers.web.pages import PAGES, failed_page, message_page, page_response, page_routes
 from skillshelf.servers.web.paths import ShownPaths
 
 __all__ = ["TeamCatalogue", "team_pages"]
@@ -97,6 +101,7 @@ _RESULTS = 20
 _FIELD_CHARS = 2_000
 _NEAR = 3
 _JOURNAL_PAGES = ("/journal", "/usage")
+_AS_INSTALLED = "judged as if it were installed for each host, in the folder of the user that the host reads first"
 
 
 class TeamCatalogue:
@@ -139,9 +144,9 @@ class TeamCatalogue:
 
     @property
     def parts(self) -> frozenset[str]:
-        """Search, and the journals for those who may read them."""
+        """Search and hosts, and the journals for those who may read them."""
         reads = self._caller.may(JOURNAL_READ) or self._caller.may(ADMIN)
-        return frozenset({"search", *(("usage", "journal") if reads else ())})
+        return frozenset({"hosts", "search", *(("usage", "journal") if reads else ())})
 
     def preparing(self) -> Preparation | None:
         """Return nothing: opening the catalog has read it."""
@@ -174,13 +179,15 @@ class TeamCatalogue:
         from skillshelf.search.rank import analyzer
 
         self._services.metrics.add("skillshelf_searches_total")
-        report = self._skills.shelf.search(query, limit=_RESULTS, model=True, keep=self._skills.is_visible)
+        served = self._skills.served.by_path
+        report = self._skills.shelf.search(query, limit=_RESULTS, model=True, keep=lambda skill: skill.path in served)
         terms = report.terms or frozenset(analyzer().query_terms(report.query))
         hits = []
         for result in report.results:
             if result.skill.path in self._list.slug_by_path:
                 summary = self._list.summary(result.skill)
-                parts = matched_parts(summary.name, terms), matched_parts(summary.description, terms), ()
+                about = matched_beginning(summary.description, terms, WEB_HIT_CHARS)
+                parts = matched_parts(summary.name, terms), about, ()
                 hits.append(SearchHit(summary, *parts, result.score, tuple(result.why) or (result.reason,)))
         notes = [
             *map(self._shown.text, report.notes),
@@ -197,7 +204,7 @@ class TeamCatalogue:
         skill = self._by_slug.get(slug)
         if skill is None:
             return None
-        data = self._read(skill, SKILL_FILE, SKILL_FILE_BYTES) or b""
+        data = self._text(skill) or b""
         text, entries = body(data).decode("utf-8", "replace"), self._files(skill)
         releases = self._releases(skill)
         notes = ("the database does not answer: its releases are not shown",) if releases is None else ()
@@ -205,8 +212,9 @@ class TeamCatalogue:
         texts = ((key, value if isinstance(value, str) else as_json(value).strip()) for key, value in fields.items())
         known, plain = self._shown.known, " --allow-http" if self._base.startswith("http:") else ""
         add = f"skillshelf add {quote(self._base)} --skill {quote(skill.name)}{plain}"
+        summary = self._list.summary(skill)
         return SkillDetail(
-            self._list.summary(skill),
+            self._seen(summary, self._list.host_verdicts.of(skill, lambda _: data or None)),
             self._shown.known(text),
             tuple((cut(known(key), 100), cut(known(value), _FIELD_CHARS)) for key, value in texts),
             tuple(entries[:WEB_FILES]),
@@ -215,8 +223,8 @@ class TeamCatalogue:
             tokens_in(text),
             f"sha256:{sha256(data).hexdigest()}" if data else "",
             skill.tree or "",
-            "",
-            next((f"published by {one.publisher}" for one in releases or () if one.tree == skill.tree), ""),
+            "" if skill.tree else "only a release has one",
+            next((f"published by {one.publisher}" for one in releases or () if one.tree == skill.tree), summary.place),
             commands=(CommandHint(add, "install it from this server, with a token of yours"),),
             notes=notes,
             text_cut=len(text) > WEB_MARKDOWN_CHARS,
@@ -230,7 +238,7 @@ class TeamCatalogue:
         return [FileEntry(one["uri"].removeprefix(above), one["size"]) for one in entry.resources]
 
     def _read(self, skill: CatalogSkill, path: str, limit: int) -> bytes | None:
-        """Return a file of a skill, if it is one of those that are published; raise `BlobsAway`."""
+        """Return a file of a skill, if it is one of those that are published; raise `TooLarge` or `BlobsAway`."""
         self._skills.shelf.make_ready(skill)
         try:
             state = self._skills.scan(SkillTarget(skill, self._skills.base_of(skill), ""))
@@ -238,22 +246,51 @@ class TeamCatalogue:
                 return None
             with files.Folder(skill.real_dir) as folder:
                 return folder.read(path.split("/"), limit=limit).data
+        except files.TooLarge:
+            raise
         except (OSError, ValueError, SkillError):
+            return None
+
+    def _text(self, skill: CatalogSkill) -> bytes | None:
+        """Return the SKILL.md of a skill; None if it cannot be read or is too large."""
+        try:
+            return self._read(skill, SKILL_FILE, SKILL_FILE_BYTES)
+        except files.TooLarge:
             return None
 
     def file(self, slug: str, path: str) -> FileBytes | None:
         """Return a published file of a skill."""
         skill = self._by_slug.get(slug)
-        data = self._read(skill, path, WEB_FILE_BYTES) if skill is not None else None
+        try:
+            data = self._read(skill, path, WEB_FILE_BYTES) if skill is not None else None
+        except files.TooLarge as error:
+            return FileBytes(path, b"", error.size)
         return FileBytes(path, data) if data is not None else None
 
     def why(self, slug: str) -> Sequence[WhyCandidate] | None:
-        """Return nothing: a server does not know the hosts of its clients."""
-        return () if slug in self._by_slug else None
+        """Return what each host makes of a skill that is installed there."""
+        skill = self._by_slug.get(slug)
+        if skill is None:
+            return None
+        answers = self._list.host_verdicts.of(skill, self._text)
+        return [WhyCandidate(f"{skill.name}/{SKILL_FILE}", answers, _AS_INSTALLED)] if answers else ()
 
     def hosts(self) -> Sequence[HostSummary]:
-        """Return nothing, for the same reason."""
+        """Return nothing: a server does not know the hosts of its clients, and how much they have room for."""
         return ()
+
+    def seen_by_hosts(self, skills: Sequence[SkillSummary]) -> Sequence[SkillSummary] | Preparation:
+        """Return skills with what each host makes of them once they are installed there."""
+        wanted = [self._by_slug[one.slug] for one in skills]
+        found = self._list.host_verdicts.of_all(wanted, self._text)
+        if isinstance(found, Preparation):
+            return found
+        return [self._seen(one, found[skill.path]) for one, skill in zip(skills, wanted, strict=True)]
+
+    @staticmethod
+    def _seen(summary: SkillSummary, answers: Sequence[HostAnswer]) -> SkillSummary:
+        by_host = {one.host: one.visible for one in answers} or dict.fromkeys(HOSTS)
+        return summary._replace(hosts=by_host)
 
     # Releases -------------------------------------------------------------------------------------
 
@@ -467,7 +504,7 @@ def team_pages(services: TeamServices) -> list[TeamRoute]:
     lists = SkillLists()
     app = Starlette(
         routes=page_routes(catalogue_of),
-        exception_handlers={DatabaseAway: _away, NoSuchTenant: _away, BlobsAway: _files_away},
+        exception_handlers={DatabaseAway: _away, NoSuchTenant: _away, BlobsAway: _files_away, 500: failed_page},
     )
     found = [
         TeamRoute("GET", path, f"{JOURNAL_READ} {ADMIN}" if path.startswith(_JOURNAL_PAGES) else READ, "", app=app)

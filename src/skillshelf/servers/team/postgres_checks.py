@@ -33,7 +33,7 @@ _PROBLEMS: Mapping[str, str] = {
     ),
     r"password authentication failed|no password supplied|fe_sendauth": (
         "{place} does not take the password of {user} (check the address; `skillshelf serve migrate --password-file` "
-        "gives the role of the server another one)"
+        "gives the role of the server another one, for every server of the PostgreSQL cluster)"
     ),
     r"role .* does not exist": "{place} has no role {user} (use the address that `skillshelf serve migrate` prints)",
     r"database .* does not exist": "{place} has no database {name} (create it, then run `skillshelf serve migrate`)",
@@ -69,13 +69,17 @@ def connection_problem(url: str, error: Exception) -> str:
 
 # Roles -------------------------------------------------------------------------------------------
 
-_ROLE = """select current_user, bool_or(r.rolsuper), bool_or(r.rolbypassrls), bool_or(r.rolcreaterole),
+_ROLE = """select session_user, bool_or(r.rolsuper), bool_or(r.rolbypassrls), bool_or(r.rolcreaterole),
     bool_or(r.rolreplication), bool_or(r.rolname = any(%s)),
     bool_or(exists (select 1 from pg_shdepend d
         where d.refclassid = 'pg_authid'::regclass and d.refobjid = r.oid and d.deptype = 'o')),
     bool_or(r.rolname = %s)
-    from pg_roles r where pg_has_role(current_user, r.oid, 'member')"""
-"""The role, and what holds for it or for a role that it may take on."""
+    from pg_roles r
+    where pg_has_role(session_user, r.oid, 'member') or pg_has_role(current_user, r.oid, 'member')"""
+"""The role that logged in, and what holds for it or for a role that it may take on, or has taken on already.
+
+A setting of the role or of the address may take one on at the start of a session, and `reset role` goes back.
+"""
 
 _MACHINE_ROLES = ("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files")
 """Roles of PostgreSQL that reach the machine of the database, and so all of its files."""

@@ -5,8 +5,9 @@ Each transaction sets its tenant, and the server connects as a role that cannot 
 
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.limits import DATABASE_CONNECTIONS, DATABASE_WAIT_SECONDS, STATEMENT_SECONDS
@@ -18,6 +19,7 @@ from skillshelf.servers.team.postgres_checks import (
     require_kept_apart,
     require_plain_role,
 )
+from skillshelf.servers.team.postgres_waits import BEGIN_SECONDS, WAIT_SECONDS, Attempts, Waits
 from skillshelf.servers.team.transactions import NOT_KEPT, Engine, Row, Transaction, now_ms, require_version
 from skillshelf.servers.team.values import (
     DEFAULT_TENANT,
@@ -42,22 +44,27 @@ class _PostgresTransaction:
     engine: Engine = "postgresql"
     row_lock = " for update"
 
-    def __init__(self, tenant: str, connection: "psycopg.Connection[Row]") -> None:
+    def __init__(self, tenant: str, connection: "psycopg.Connection[Row]", waits: Waits) -> None:
         self.tenant = tenant
         self._connection = connection
+        self._waits = waits
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
-        return self._connection.execute(_translated(sql), parameters).rowcount
+        return self._executed(sql, parameters).rowcount
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with self._connection.cursor() as cursor:
+        with self._waits.bounded(self._connection, WAIT_SECONDS), self._connection.cursor() as cursor:
             cursor.executemany(_translated(sql), rows)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(_translated(sql), parameters).fetchall()
+        return self._executed(sql, parameters).fetchall()
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
-        return self._connection.execute(_translated(sql), parameters).fetchone()
+        return self._executed(sql, parameters).fetchone()
+
+    def _executed(self, sql: str, parameters: Sequence[Any]) -> "psycopg.Cursor[Row]":
+        with self._waits.bounded(self._connection, WAIT_SECONDS):
+            return self._connection.execute(_translated(sql), parameters)
 
     @property
     def connection(self) -> "psycopg.Connection[Row]":
@@ -81,6 +88,8 @@ class PostgresDatabase:
         self._url = url
         self._places = threading.BoundedSemaphore(connections)
         self._idle: list[psycopg.Connection[Row]] = []
+        self._waits = Waits()
+        self._attempts = Attempts()
 
     @contextmanager
     def transaction(self, tenant: str, *, readonly: bool = False) -> Iterator[Transaction]:
@@ -88,11 +97,13 @@ class PostgresDatabase:
         if not self._places.acquire(timeout=DATABASE_WAIT_SECONDS):
             raise DatabaseAway("all connections to the database are in use")
         try:
-            with postgres_errors():
+            with self._attempts.attempt(), postgres_errors():
                 connection = self._begun(tenant, readonly=readonly)
+            with postgres_errors():
                 try:
-                    yield _PostgresTransaction(tenant, connection)
-                    connection.execute("commit")
+                    transaction = _PostgresTransaction(tenant, connection, self._waits)
+                    yield transaction
+                    transaction.execute("commit")
                 except BaseException:
                     self._rolled_back(connection)
                     raise
@@ -127,8 +138,14 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Close the connections that are not used."""
-        while self._idle:
-            self._idle.pop().close()
+        while (connection := self._unused()) is not None:
+            connection.close()
+
+    def _unused(self) -> "psycopg.Connection[Row] | None":
+        """Take the connection that was used last; another thread may take it between a look at the list and this."""
+        with suppress(IndexError):
+            return self._idle.pop()
+        return None
 
     def connect(self) -> "psycopg.Connection[Row]":
         """Return a new connection, which is not one of the pool; each of its statements is a transaction."""
@@ -160,20 +177,38 @@ class PostgresDatabase:
     def _begun(self, tenant: str, *, readonly: bool) -> "psycopg.Connection[Row]":
         import psycopg
 
-        while self._idle:
-            connection = self._idle.pop()
+        until = time.monotonic() + BEGIN_SECONDS
+        while (connection := self._unused()) is not None:
             try:
-                return _begin(connection, tenant, readonly=readonly)
+                return self._begin(connection, tenant, readonly=readonly)
             except psycopg.OperationalError:
                 # The server closed it while nobody used it.
-                connection.close()
-        return _begin(self.connect(), tenant, readonly=readonly)
+                if time.monotonic() < until:
+                    continue
+                # It hangs, and the others would be waited for as long.
+                self.close()
+                raise DatabaseAway("the database does not answer") from None
+        return self._begin(self.connect(), tenant, readonly=readonly)
+
+    def _begin(
+        self, connection: "psycopg.Connection[Row]", tenant: str, *, readonly: bool
+    ) -> "psycopg.Connection[Row]":
+        try:
+            with self._waits.bounded(connection, BEGIN_SECONDS):
+                # Several statements of one answer read one state: a line must not be gone between two of them.
+                connection.execute("begin isolation level repeatable read read only" if readonly else "begin")
+                connection.execute(_BEGIN, (tenant, f"{SCHEMA}, pg_temp", f"{STATEMENT_SECONDS}s"))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _rolled_back(self, connection: "psycopg.Connection[Row]") -> None:
         import psycopg
 
         try:
-            connection.execute("rollback")
+            with self._waits.bounded(connection, BEGIN_SECONDS):
+                connection.execute("rollback")
         except psycopg.Error:
             connection.close()
         else:
@@ -184,12 +219,6 @@ _BEGIN = (
     "select set_config('skillshelf.tenant', %s, true), set_config('search_path', %s, true), "
     "set_config('statement_timeout', %s, true)"
 )
-
-
-def _begin(connection: "psycopg.Connection[Row]", tenant: str, *, readonly: bool) -> "psycopg.Connection[Row]":
-    connection.execute("begin read only" if readonly else "begin")
-    connection.execute(_BEGIN, (tenant, f"{SCHEMA}, pg_temp", f"{STATEMENT_SECONDS}s"))
-    return connection
 
 
 def version_in(connection: "psycopg.Connection[Row]") -> int:
@@ -216,6 +245,8 @@ def postgres_errors() -> Iterator[None]:
     except (psycopg.DataError, UnicodeEncodeError):
         # A NUL, half of a surrogate pair, a number beyond 64 bits: the database is well, the request is not.
         raise TeamError(NOT_KEPT) from None
+    except psycopg.errors.LockNotAvailable:
+        raise DatabaseAway("the tables of the database are in use, by a backup for example (try again later)") from None
     except psycopg.errors.DiskFull:
         raise DatabaseFull("no space left on the disk of the database") from None
     except psycopg.Error as error:

@@ -1,8 +1,8 @@
 """Bring a PostgreSQL database of a team to the current version, and make the role that the server connects as."""
 
 import secrets
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
@@ -20,7 +20,7 @@ from skillshelf.servers.team.migrations import (
 )
 from skillshelf.servers.team.postgres_database import PostgresDatabase, postgres_errors, version_in
 from skillshelf.servers.team.transactions import Row, now_ms, require_version
-from skillshelf.servers.team.values import DEFAULT_TENANT
+from skillshelf.servers.team.values import DEFAULT_TENANT, DatabaseAway
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,31 +43,47 @@ class PostgresMigration(NamedTuple):
 
 
 def migrate_postgres(
-    url: str, password: str | None = None, *, migrations: Sequence[Migration] = MIGRATIONS
+    url: str,
+    password: str | None = None,
+    *,
+    migrations: Sequence[Migration] = MIGRATIONS,
+    wait_seconds: int = MIGRATION_WAIT_SECONDS,
 ) -> PostgresMigration:
     """Bring a PostgreSQL database to the current version, and make the role of the server.
 
-    The owner of the tables runs it; others wait. Raise `ConfigurationError` for a newer version or a role that may not.
+    The owner of the tables runs it; others wait. Raise `ConfigurationError` for a newer version or a role that may
+    not, and `DatabaseAway` if others take too long.
     """
+    with postgres_errors(), _advice(wait_seconds), closing(PostgresDatabase(url).connect()) as connection:
+        connection.execute(f"set lock_timeout = '{wait_seconds}s'")
+        connection.execute("select pg_advisory_lock(hashtext('skillshelf.migrate'))")
+        before = version_in(connection)
+        require_version(before, len(migrations), "the database")
+        with connection.transaction():
+            _migrate(connection, before, migrations)
+            password = _make_role(connection, password)
+            for statement in (*postgres_policies(), *postgres_grants()):
+                connection.execute(statement.encode())
+        return PostgresMigration(before, len(migrations), _address(url, password), password is not None)
+
+
+@contextmanager
+def _advice(wait_seconds: int) -> Iterator[None]:
+    """Say what to do about the two errors of the database that an owner can do something about."""
     import psycopg
 
-    with postgres_errors(), closing(PostgresDatabase(url).connect()) as connection:
-        connection.execute(f"set lock_timeout = '{MIGRATION_WAIT_SECONDS}s'")
-        connection.execute("select pg_advisory_lock(hashtext('skillshelf.migrate'))")
-        try:
-            before = version_in(connection)
-            require_version(before, len(migrations), "the database")
-            with connection.transaction():
-                _migrate(connection, before, migrations)
-                password = _make_role(connection, password)
-                for statement in (*postgres_policies(), *postgres_grants()):
-                    connection.execute(statement.encode())
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise ConfigurationError(
-                f"this role may not migrate the database: {error.diag.message_primary} "
-                f"(use the owner of the database, which may create roles, or create the role {APP_ROLE} first)"
-            ) from None
-        return PostgresMigration(before, len(migrations), _address(url, password), password is not None)
+    try:
+        yield
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            f"this role may not migrate the database: {error.diag.message_primary} "
+            f"(use the owner of the database, which may create roles, or create the role {APP_ROLE} first)"
+        ) from None
+    except psycopg.errors.LockNotAvailable:
+        raise DatabaseAway(
+            f"the migration waited {wait_seconds} s (MIGRATION_WAIT_SECONDS) for another one, or for whoever uses the "
+            "tables; nothing was changed (try again; pg_stat_activity shows what runs)"
+        ) from None
 
 
 def _migrate(connection: "psycopg.Connection[Row]", before: int, migrations: Sequence[Migration]) -> None:
@@ -98,8 +114,22 @@ def _make_role(connection: "psycopg.Connection[Row]", password: str | None) -> s
         limits = "login nosuperuser nobypassrls nocreatedb nocreaterole noreplication"
         connection.execute(sql.SQL(f"create role {APP_ROLE} {limits} password {{}}").format(sql.Literal(password)))
     elif password is not None:
-        connection.execute(sql.SQL(f"alter role {APP_ROLE} password {{}}").format(sql.Literal(password)))
+        _set_password(connection, password)
     return password
+
+
+def _set_password(connection: "psycopg.Connection[Row]", password: str) -> None:
+    import psycopg
+    from psycopg import sql
+
+    try:
+        connection.execute(sql.SQL(f"alter role {APP_ROLE} password {{}}").format(sql.Literal(password)))
+    except psycopg.errors.InsufficientPrivilege:
+        # Only who made a role may change it, and a superuser.
+        raise ConfigurationError(
+            f"the role {APP_ROLE} was made by somebody else, and this role may not change its password (leave out "
+            f"--password-file, or let an administrator run `alter role {APP_ROLE} password '...'` instead)"
+        ) from None
 
 
 def _address(url: str, password: str | None) -> str:

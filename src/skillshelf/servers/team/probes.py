@@ -15,7 +15,7 @@ from skillshelf.servers.team.routes import (
     json_answer,
 )
 from skillshelf.servers.team.tokens import LOGIN_PREFIX, add_login, end_login
-from skillshelf.servers.team.values import SCOPES, DatabaseAway, IssuerAway, NotAuthenticated
+from skillshelf.servers.team.values import NO_SPACE, SCOPES, DatabaseAway, DatabaseFull, IssuerAway, NotAuthenticated
 from skillshelf.servers.web.pages import HEADERS, login_page
 
 __all__ = ["COOKIE", "METADATA_PATH", "cookie_in", "login_answer", "probe_routes"]
@@ -81,7 +81,10 @@ def log_in(request: TeamRequest) -> TeamAnswer:
     """Take a token, and give the browser a cookie that stands for it."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return login_answer("Log in from this page, not from another site.", 403)
-    form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=8)
+    try:
+        form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=8)
+    except ValueError:
+        return login_answer("A token is the only thing to send here.", 400)
     token = form.get("token", [""])[0].strip()
     people, metrics = request.services.authenticator, request.services.metrics
     try:
@@ -95,6 +98,8 @@ def log_in(request: TeamRequest) -> TeamAnswer:
         return login_answer("This token is not valid here, or no longer.", 401)
     except IssuerAway:
         return login_answer("The issuer of this token does not answer; try again.", 503)
+    except DatabaseFull:
+        return login_answer(f"Nobody can log in now: {NO_SPACE}.", 503)
     except DatabaseAway:
         return login_answer("The database does not answer; try again.", 503)
     metrics.add("skillshelf_logins_total", outcome="done")

@@ -17,13 +17,13 @@ from skillshelf.core.disk_writes import make_own_folder
 from skillshelf.core.limits import CATALOG_POLL_SECONDS, TENANTS_OPEN
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import SkillError
-from skillshelf.servers.team.blobs import BlobStore
+from skillshelf.servers.team.blobs import BlobStore, require_room
 from skillshelf.servers.team.database import Database, PostgresDatabase
 from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_source import ReleaseSource
 from skillshelf.servers.team.releases import CATALOG_TOPIC
 from skillshelf.servers.team.tenant_shelf import TenantShelf
-from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, DatabaseAway
+from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, DatabaseAway, NoSuchTenant
 from skillshelf.shelf import Shelf, open_shelf
 
 __all__ = ["PublishedCatalogs"]
@@ -129,8 +129,19 @@ class PublishedCatalogs:
 
         A tenant that lost files keeps nobody else from being served: only a store that has none of them is a wrong one.
         """
-        tenants = {shelf.tenant for shelf in self._open_shelves() if shelf.has_releases}
+        tenants = self._tenants_served()
         return "has no files of the releases" if tenants and tenants <= self._without_files else None
+
+    def has_releases(self) -> bool:
+        """Return whether any release is served."""
+        return bool(self._tenants_served())
+
+    def _tenants_served(self) -> set[str]:
+        return {shelf.tenant for shelf in self._open_shelves() if shelf.has_releases}
+
+    def require_room(self) -> None:
+        """Raise `BlobsAway` if files of releases cannot be kept on this machine, where they are served from."""
+        require_room(self._folder, f"the data folder {self._folder}")
 
     def _opened(self, tenant: str) -> TenantShelf:
         """Return a new shelf; a database that did not answer a moment ago is not asked again."""
@@ -206,10 +217,13 @@ class PublishedCatalogs:
         more, is_had = shelf.bring_near()
         if more:
             self._near.set()
-        if is_had:
-            self._without_files.discard(shelf.tenant)
-        else:
+        if not is_had:
             self._build_later(shelf)
+        elif shelf.tenant in self._without_files and shelf.has_snapshot:
+            # Where none was built yet, only building the first one tells whether the files can be had.
+            self._without_files.discard(shelf.tenant)
+        if not more:
+            shelf.keep()
 
     def _build_later(self, shelf: TenantShelf) -> None:
         waiting = shelf.attachments.get("waits for snapshot")
@@ -237,7 +251,6 @@ class PublishedCatalogs:
             began = time.monotonic()
             self._guarded(partial(self._build_one, shelf), tenant)
             self._guarded(shelf.follow, tenant)
-            self._guarded(shelf.keep, tenant)
             self._near.set()
             # Many releases in a row share a snapshot: building takes at most a third of the time.
             self._closed.wait(min(2 * (time.monotonic() - began), _REST_SECONDS))
@@ -260,7 +273,8 @@ class PublishedCatalogs:
         doing = threading.current_thread().name
         try:
             act()
-        except DatabaseAway:
+        except (DatabaseAway, NoSuchTenant):
+            # The file of a tenant that was open may be away with its disk.
             return
         except (SkillError, OSError) as error:
             text = cut(fold(str(error)), 300)

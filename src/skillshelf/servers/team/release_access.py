@@ -32,6 +32,7 @@ from skillshelf.servers.team.releases import (
     served_names,
     served_releases,
     settle_approved,
+    withdraw_yanked_approvals,
     yank_release,
 )
 from skillshelf.servers.team.upload import Upload, checked_version, require_accepted
@@ -53,7 +54,8 @@ class ReleaseChange(NamedTuple):
 class Releases:
     """The releases of all tenants. Each method acts for a caller, and sees the tenant of that caller alone.
 
-    `changed` is called with the tenant after its catalog changed.
+    `changed` is called with the tenant after its catalog changed. With `at_least` a method raises `TooNew` if the
+    database has not seen that revision, as when it was set back to a backup: then nothing is changed either.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Releases:
         source: str = "",
         commit: str = "",
         accept: Sequence[str] = (),
+        at_least: int = 0,
     ) -> ReleaseChange:
         """Add a release; its bytes are stored first, so that a release never names bytes that are nowhere.
 
@@ -89,6 +92,7 @@ class Releases:
                 raise ConfigurationError(f"source and commit have at most {_TEXT_CHARS} printable characters")
         with self._database.transaction(caller.tenant, readonly=True) as transaction:
             # What is refused leaves nothing in the store; what others do meanwhile is looked at again.
+            _require_rev(transaction, at_least)
             require_accepted(upload, {*accept, *policy_of(transaction).accept_rules})
             if self._known(transaction, upload, wanted) is None:
                 require_distinct_name(transaction, caller, upload.name)
@@ -100,6 +104,7 @@ class Releases:
                 return ReleaseChange(release_of(transaction, upload.name, known), rev - 1, changed=False)
             require_distinct_name(transaction, caller, upload.name)
             wanted = wanted or checked_version(next_version(transaction, upload.name))
+            withdraw_yanked_approvals(transaction, upload.tree)
             insert_release(transaction, caller, upload, wanted, source=source, commit=commit, rev=rev)
             release = release_of(transaction, upload.name, wanted)
             point_channel(transaction, upload.name, "latest", wanted, rev)
@@ -132,7 +137,7 @@ class Releases:
             )
         return version if row is not None else None
 
-    def approve(self, caller: Caller, name: str, version: str, tree: str = "") -> ReleaseChange:
+    def approve(self, caller: Caller, name: str, version: str, tree: str = "", *, at_least: int = 0) -> ReleaseChange:
         """Approve the tree of a release; it moves to the channel `approved` once enough people did.
 
         With `tree` it must be that one: what somebody looked at is what they approve.
@@ -143,9 +148,9 @@ class Releases:
                 raise ReleaseExists(f"{name} {version} has another tree than the one that is approved: {release.tree}")
             return approve_tree(transaction, caller, release, rev)
 
-        return self._change(caller, name, version, approve)
+        return self._change(caller, name, version, approve, at_least)
 
-    def yank(self, caller: Caller, name: str, version: str, why: str = "") -> ReleaseChange:
+    def yank(self, caller: Caller, name: str, version: str, why: str = "", *, at_least: int = 0) -> ReleaseChange:
         """Take a release out of channels and listings; who knows its version still gets it, with a mark."""
         if len(why) > _TEXT_CHARS or not (why or "x").isprintable():
             raise ConfigurationError(f"a reason has at most {_TEXT_CHARS} printable characters")
@@ -153,9 +158,11 @@ class Releases:
         def yank(transaction: Transaction, release: Release, rev: int) -> bool:
             return yank_release(transaction, caller, release, rev, why)
 
-        return self._change(caller, name, version, yank)
+        return self._change(caller, name, version, yank, at_least)
 
-    def move_channel(self, caller: Caller, name: str, channel: str, version: str) -> ReleaseChange:
+    def move_channel(
+        self, caller: Caller, name: str, channel: str, version: str, *, at_least: int = 0
+    ) -> ReleaseChange:
         """Let a channel mean another release, such as an older one."""
         if channel not in CHANNELS:
             raise ConfigurationError(f"no channel {visible(channel)!r}; there are {', '.join(CHANNELS)}")
@@ -170,9 +177,9 @@ class Releases:
             point_channel(transaction, name, channel, version, rev)
             return True
 
-        return self._change(caller, name, version, move)
+        return self._change(caller, name, version, move, at_least)
 
-    def set_policy(self, caller: Caller, given: Mapping[str, Any]) -> TenantPolicy:
+    def set_policy(self, caller: Caller, given: Mapping[str, Any], *, at_least: int = 0) -> TenantPolicy:
         """Change the policy of the tenant, which an admin may do."""
         if not caller.may(ADMIN):
             raise PermissionDenied("only an admin may change the policy of a tenant")
@@ -180,6 +187,7 @@ class Releases:
         with self._database.transaction(caller.tenant) as transaction:
             # First: changes at the same time wait here, before any of them has written a row that another one needs.
             rev = next_rev(transaction)
+            _require_rev(transaction, at_least)
             before = policy_of(transaction)
             for name, value in sorted(checked.items()):
                 transaction.execute(
@@ -196,11 +204,17 @@ class Releases:
         return policy
 
     def _change(
-        self, caller: Caller, name: str, version: str, act: Callable[[Transaction, Release, int], bool]
+        self,
+        caller: Caller,
+        name: str,
+        version: str,
+        act: Callable[[Transaction, Release, int], bool],
+        at_least: int,
     ) -> ReleaseChange:
         _require_publisher(caller, name)
         with self._database.transaction(caller.tenant) as transaction:
             rev = next_rev(transaction)
+            _require_rev(transaction, at_least)
             changed = act(transaction, release_of(transaction, name, version), rev)
             if changed:
                 finish_change(transaction, rev)

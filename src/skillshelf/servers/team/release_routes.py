@@ -1,12 +1,13 @@
 """The HTTP routes of releases: publish, list, fetch, approve, yank, channels, policy, and the well-known index.
 
 Every answer has the header `Skillshelf-Revision`. A request may demand a revision with `Skillshelf-Min-Revision`
-(or `min_rev`); a server whose database has not seen it answers 503 with `Retry-After`, never with older skills.
+(or `min_rev`); a server whose database has not seen it answers 503 with `Retry-After`, never with older skills, and
+changes nothing.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from skillshelf.core.json_types import (
     TeamPolicyAnswerForm,
@@ -25,7 +26,9 @@ from skillshelf.servers.team.routes import Parameter, TeamAnswer, TeamRequest, T
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import ADMIN, PUBLISH, READ
 
-__all__ = ["at_least", "demands_revision", "release_routes", "with_rev"]
+__all__ = ["MIN_REV", "at_least", "demands_revision", "release_routes", "with_rev"]
+
+MIN_REV: Final = Parameter("min_rev", "the least revision of the catalog that may answer", kind="integer")
 
 
 def release_routes(releases: Releases) -> list[TeamRoute]:
@@ -35,7 +38,6 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
     release = f"{skill}/versions/{{version}}"
     name = Parameter("name", "the name of the skill", "path")
     version = Parameter("version", "the version of the release", "path")
-    min_rev = Parameter("min_rev", "the least revision of the catalog that may answer", kind="integer")
     return [
         TeamRoute(
             "POST",
@@ -48,10 +50,12 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
                 Parameter("source", "where its files come from"),
                 Parameter("commit", "the commit that they are of"),
                 Parameter("accept_rule", "security rules that an admin accepts, separated by commas"),
+                MIN_REV,
             ),
             body_bytes=UPLOAD_BYTES,
             gives=TeamPublishedForm,
-            takes={"application/zip": {}},
+            added="a new release is published",
+            takes={"application/zip": {}, "application/gzip": {}},
             kind="files",
         ),
         TeamRoute(
@@ -63,7 +67,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             parameters=(
                 Parameter("after", "`next` of the page before"),
                 Parameter("yanked", "`true` lists yanked releases too"),
-                min_rev,
+                MIN_REV,
             ),
             gives=TeamReleasesPageForm,
         ),
@@ -73,7 +77,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             f"{READ} {PUBLISH}",
             "list the releases of a skill, its channels and approvals",
             api.versions,
-            parameters=(name, min_rev),
+            parameters=(name, MIN_REV),
             gives=TeamVersionsForm,
         ),
         TeamRoute(
@@ -82,7 +86,8 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             f"{READ} {PUBLISH}",
             "give the archive of a release, by its version or channel",
             api.artifact,
-            parameters=(name, version, min_rev),
+            parameters=(name, version, MIN_REV),
+            media_type="application/zip",
             kind="files",
         ),
         _change(f"{release}/approve", "approve the files of a release", api.approve, name, version, takes=("tree",)),
@@ -90,7 +95,12 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             f"{release}/yank", "take a release out of channels and listings", api.yank, name, version, takes=("why",)
         ),
         _change(
-            f"{skill}/channel", "let a channel mean another release", api.channel, name, takes=("channel", "version")
+            f"{skill}/channel",
+            "let a channel mean another release",
+            api.channel,
+            name,
+            takes=("channel", "version"),
+            required=True,
         ),
         TeamRoute(
             "GET",
@@ -98,7 +108,7 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             f"{READ} {PUBLISH}",
             "show the policy of the tenant",
             api.policy,
-            parameters=(min_rev,),
+            parameters=(MIN_REV,),
             gives=TeamPolicyAnswerForm,
         ),
         TeamRoute(
@@ -107,29 +117,34 @@ def release_routes(releases: Releases) -> list[TeamRoute]:
             ADMIN,
             "change the policy of the tenant",
             api.set_policy,
+            parameters=(MIN_REV,),
             body_bytes=CONFIG_BYTES,
             gives=TeamPolicyAnswerForm,
-            takes=_json_body(**schema_of(TeamPolicyForm)["properties"]),
+            takes=_json_body(schema_of(TeamPolicyForm)["properties"]),
         ),
     ]
 
 
-def _change(path: str, summary: str, run: Any, *parameters: Parameter, takes: Iterable[str]) -> TeamRoute:
+def _change(
+    path: str, summary: str, run: Any, *parameters: Parameter, takes: Sequence[str], required: bool = False
+) -> TeamRoute:
+    members = {name: {"type": "string"} for name in takes}
     return TeamRoute(
         "POST",
         path,
         PUBLISH,
         summary,
         run,
-        parameters=parameters,
+        parameters=(*parameters, MIN_REV),
         body_bytes=CONFIG_BYTES,
         gives=TeamReleaseChangeForm,
-        takes=_json_body(**{name: {"type": "string"} for name in takes}),
+        takes=_json_body(members, required=takes if required else ()),
     )
 
 
-def _json_body(**members: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"application/json": {"schema": {"type": "object", "properties": members}}}
+def _json_body(members: Mapping[str, Any], *, required: Sequence[str] = ()) -> Mapping[str, Any]:
+    needed = {"required": [*required]} if required else {}
+    return {"application/json": {"schema": {"type": "object", "properties": members, **needed}}}
 
 
 def _number(text: str | None, what: str) -> int:
@@ -195,6 +210,7 @@ class _ReleaseApi:
             source=query.get("source", ""),
             commit=query.get("commit", ""),
             accept=accept,
+            at_least=at_least(request),
         )
         if found.changed:
             request.services.metrics.add("skillshelf_releases_total")
@@ -231,18 +247,20 @@ class _ReleaseApi:
     def approve(self, request: TeamRequest) -> TeamAnswer:
         path = request.parts
         tree = _text(_value(request), "tree")
-        found = self._releases.approve(request.caller, path["name"], path["version"], tree)
+        found = self._releases.approve(request.caller, path["name"], path["version"], tree, at_least=at_least(request))
         return _answer(request, _changed(found), found.rev)
 
     def yank(self, request: TeamRequest) -> TeamAnswer:
         path = request.parts
-        found = self._releases.yank(request.caller, path["name"], path["version"], _text(_value(request), "why"))
+        why = _text(_value(request), "why")
+        found = self._releases.yank(request.caller, path["name"], path["version"], why, at_least=at_least(request))
         return _answer(request, _changed(found), found.rev)
 
     def channel(self, request: TeamRequest) -> TeamAnswer:
         value = _value(request)
         channel, version = _text(value, "channel", required=True), _text(value, "version", required=True)
-        found = self._releases.move_channel(request.caller, request.parts["name"], channel, version)
+        name, least = request.parts["name"], at_least(request)
+        found = self._releases.move_channel(request.caller, name, channel, version, at_least=least)
         return _answer(request, _changed(found), found.rev)
 
     def policy(self, request: TeamRequest) -> TeamAnswer:
@@ -250,7 +268,7 @@ class _ReleaseApi:
         return _answer(request, {"policy": self._releases.policy(request.caller).to_dict()}, rev)
 
     def set_policy(self, request: TeamRequest) -> TeamAnswer:
-        policy = self._releases.set_policy(request.caller, _value(request))
+        policy = self._releases.set_policy(request.caller, _value(request), at_least=at_least(request))
         return _answer(request, {"policy": policy.to_dict()}, self._releases.rev(request.caller))
 
 

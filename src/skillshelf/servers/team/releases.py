@@ -45,6 +45,7 @@ __all__ = [
     "served_names",
     "served_releases",
     "settle_approved",
+    "withdraw_yanked_approvals",
     "yank_release",
 ]
 
@@ -421,6 +422,16 @@ def yank_release(transaction: Transaction, caller: Caller, release: Release, rev
         fit = [one for one in left if channel == "latest" or is_approved(one, policy)]
         point_channel(transaction, release.name, channel, fit[0].version if fit else None, rev)
     return True
+
+
+def withdraw_yanked_approvals(transaction: Transaction, tree: str) -> None:
+    """Remove the approvals of files all of whose releases were yanked: published again, they are approved again."""
+    transaction.execute(
+        "delete from approval where tenant = ? and tree = ? "
+        "and exists (select 1 from release where tenant = ? and tree = ?) "
+        "and not exists (select 1 from release where tenant = ? and tree = ? and yanked = 0)",
+        (transaction.tenant, tree) * 3,
+    )
 
 
 def settle_approved(transaction: Transaction, before: TenantPolicy, policy: TenantPolicy, rev: int) -> None:

@@ -93,8 +93,9 @@ class TeamRoute(NamedTuple):
     """One row: a method, a pattern of paths, the access it needs, and the function or application that serves it.
 
     `access` is `public`, `token` for any valid token, `metrics`, or scopes of which one is needed, separated by blanks.
-    `body_bytes` is the size of a body that it takes. `gives` is the type of its answer. `is_page` is for people:
-    a browser without a login is shown how to log in. `kind` says whom it must not keep waiting.
+    `body_bytes` is the size of a body that it takes. `gives` is the type of its answer, `media_type` the form, and
+    `added` what the status 201 means, if it has that. `is_page` is for people: a browser without a login
+    is shown how to log in. `kind` says whom it must not keep waiting.
     """
 
     method: str
@@ -106,6 +107,8 @@ class TeamRoute(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     body_bytes: int = 0
     gives: Any = None
+    media_type: str = "application/json"
+    added: str = ""
     takes: Mapping[str, Any] | None = None
     is_page: bool = False
     kind: RouteKind = "common"
@@ -163,6 +166,10 @@ _ERROR = {
     },
     "required": ["error"],
 }
+_ERRORS = {
+    "application/json": {"schema": {"$ref": "#/components/schemas/Error"}},
+    "text/plain": {"schema": {"type": "string"}},
+}
 _BEARER = {"type": "http", "scheme": "bearer"}
 
 
@@ -183,23 +190,31 @@ def openapi_document(routes: Iterable[TeamRoute], version: str, begin: str = "/a
 
 
 def _operation(route: TeamRoute) -> dict[str, Any]:
-    gives = schema_of(route.gives) if route.gives is not None else {}
-    error = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}
+    content = {route.media_type: {"schema": schema_of(route.gives)} if route.gives is not None else {}}
+    denied = f"a scope is missing: {' or '.join(route.scopes)}; or it is denied" if route.scopes else "it is denied"
+    responses = {
+        "200": {"description": "done, or it was before" if route.added else "done", "content": content},
+        **({"201": {"description": route.added, "content": content}} if route.added else {}),
+        "401": {"description": "no valid token"},
+        "403": {"description": denied},
+        "default": {"description": "an error; a line of text if the request was not even read", "content": _ERRORS},
+    }
     operation: dict[str, Any] = {
         "operationId": _operation_id(route),
         "summary": route.summary,
-        "responses": {
-            "200": {"description": "done", "content": {"application/json": {"schema": gives}}},
-            "401": {"description": "no valid token"},
-            "403": {"description": f"a scope is missing: {' or '.join(route.scopes) or 'none'}"},
-            "default": {"description": "an error", **error},
-        },
+        "responses": responses,
     }
     if parameters := [_parameter(one) for one in route.parameters]:
         operation["parameters"] = parameters
     if route.takes is not None:
-        operation["requestBody"] = {"required": True, "content": route.takes}
+        operation["requestBody"] = {"required": _is_needed(route.takes), "content": route.takes}
     return operation
+
+
+def _is_needed(takes: Mapping[str, Any]) -> bool:
+    """Return whether a body must be sent: an object without members that are required may be left out."""
+    schemas = [form.get("schema", {}) for form in takes.values()]
+    return any(schema.get("type") != "object" or schema.get("required") for schema in schemas)
 
 
 def _operation_id(route: TeamRoute) -> str:

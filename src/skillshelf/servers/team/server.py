@@ -23,6 +23,7 @@ from skillshelf.servers.mcp.http import (
     address_of,
     run_web_server,
 )
+from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.servers.team.api import openapi_route, skill_routes
 from skillshelf.servers.team.app import ObservedApp, TeamApp
 from skillshelf.servers.team.catalogs import OWN_CATALOG, ShelfOf, TeamCatalogs, local_shelves
@@ -112,7 +113,7 @@ class TeamServer:
         self.mcp = McpEndpoint(catalogs, self.services.metrics, self.limits)
         if published is not None:
             self.services.published, self.services.releases = published, published.releases
-            self.services.add_blobs(published.blobs, also=published.problem)
+            self.services.add_blobs(published)
             published.start()
         self.table = RouteTable(team_routes(self.services, self.mcp, self.services.releases))
         self.app = TeamApp(self.services, self.table, self.mcp)
@@ -137,10 +138,12 @@ class TeamServer:
 
     async def _prepare(self) -> None:
         """Read the skills of the server's disk and open their index, then follow changes."""
-        while (count := await anyio.to_thread.run_sync(self._prepared, abandon_on_cancel=True)) is None:
+        while (skills := await anyio.to_thread.run_sync(self._prepared, abandon_on_cancel=True)) is None:
             await anyio.sleep(_AGAIN_SECONDS)
         self._preparing = None
-        note(f"ready: {plural(count, 'skill')}")
+        note(f"ready: {plural(len(skills.visible), 'skill')}")
+        if held_back := skills.held_back.for_user():
+            note(held_back)
         # The servers run in the lifespan of the application, which may begin later.
         await self.mcp.started.wait()
         server = await self.mcp.server_of(OWN_CATALOG)
@@ -148,8 +151,8 @@ class TeamServer:
             group.start_soon(watch, server)
             group.start_soon(self.mcp.announce_changes)
 
-    def _prepared(self) -> int | None:
-        """Return the number of skills; None while the database does not answer, so that nobody knows them."""
+    def _prepared(self) -> PublishedSkills | None:
+        """Return the skills when they can be searched; None while the database does not answer and they are unknown."""
         # The skills stay, and looking at all of them again and again while they are made takes longer than making them.
         gc.disable()
         try:
@@ -160,11 +163,11 @@ class TeamServer:
             # A search says why there is no index.
             with suppress(OSError):
                 skills.prepare_search()
-            count = len(skills.visible)
+            _ = skills.visible
             gc.freeze()
         finally:
             gc.enable()
-        return count
+        return skills
 
     def close(self) -> None:
         """End all sessions, store what was recorded of them, and close the database."""

@@ -9,7 +9,6 @@ from skillshelf.core.console import note
 from skillshelf.core.limits import BLOB_CHECK_SECONDS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, fold
-from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.catalogs import TeamCatalogs
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.identity import Authenticator, Issuer
@@ -21,11 +20,15 @@ from skillshelf.servers.team.values import NO_SPACE, BlobsAway, BlobsFull, Datab
 __all__ = ["ReadyCheck", "TeamServices"]
 
 
-class _BlobsCheck:
-    """Knows whether a blob store can be used. It is asked behind the answers, since it may be slow, and not often."""
+class _StorageCheck:
+    """Knows whether a place of files can be used: `check` raises `BlobsAway` if not.
 
-    def __init__(self, blobs: BlobStore, clock: Callable[[], float]) -> None:
-        self._blobs = blobs
+    It is asked behind the answers, since it may be slow, and not often.
+    """
+
+    def __init__(self, what: str, check: Callable[[], None], clock: Callable[[], float]) -> None:
+        self._what = what
+        self._check = check
         self._clock = clock
         self._lock = threading.Lock()
         self._asked: float | None = None
@@ -45,13 +48,13 @@ class _BlobsCheck:
     def _ask(self) -> None:
         reason, problem = "", None
         try:
-            self._blobs.check()
+            self._check()
         except BlobsAway as error:
             # The reason holds a path or an address, and is for those who run the server.
             reason, problem = cut(fold(str(error)), 200), NO_SPACE if isinstance(error, BlobsFull) else "cannot be used"
         before, self._reason, self._problem = self._reason, reason, problem
         if reason != before:
-            note(reason or "the blob store can be used again")
+            note(reason or f"{self._what} can be used again")
 
 
 ReadyCheck = Callable[[], str | None]
@@ -86,13 +89,18 @@ class TeamServices:
         self.metrics.watch("skillshelf_catalogs", lambda: len(catalogs))
         self.metrics.watch("skillshelf_database_up", lambda: self._database_problem() is None)
 
-    def add_blobs(
-        self, blobs: BlobStore, *, clock: Callable[[], float] = time.monotonic, also: "ReadyCheck" = lambda: None
-    ) -> None:
-        """Make it a condition for being ready that a blob store can be used, and what else is said of its content."""
-        check = _BlobsCheck(blobs, clock)
-        check.problem()
-        self.add_check("blobs", lambda: check.problem() or also())
+    def add_blobs(self, published: PublishedCatalogs, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Make it a condition for being ready that published files can be had, and kept on this machine."""
+        store = _StorageCheck("the blob store", published.blobs.check, clock)
+        local = _StorageCheck("the data folder", published.require_room, clock)
+        for check in (store, local):
+            check.problem()
+
+        def problem() -> str | None:
+            kept = local.problem() if published.has_releases() else None
+            return store.problem() or kept or published.problem()
+
+        self.add_check("blobs", problem)
 
     def add_check(self, name: str, run: ReadyCheck) -> None:
         """Add a condition for being ready."""

@@ -6,6 +6,7 @@ skills cannot do that after each publish, so here a change costs as much as it c
 
 import math
 import threading
+import time
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ _LEAST_NUMBER = 200
 """Rarity is measured as if there were at least so many descriptions."""
 _LOOKED_AT = 2_000
 """Skills with a rare term of a description that are looked at, those with the rarest term first."""
+_TURN_SECONDS = 0.02
+"""Time for which descriptions are compared before requests have a turn as long."""
 _COMPARED = 20
 """Skills that are compared with a description: those that share the most of its rare terms."""
 
@@ -76,10 +79,14 @@ class SimilarSkills:
                 self._forget_all()
             new = [skill for path, skill in now.items() if path not in self._known]
             self.done, self.total = 0, len(new) + len(alone)
+            began = time.monotonic()
             # One after the other: each is compared with those before it.
             for number in chain([self._known[path] for path in alone if path in self._known], self._added(new)):
                 self._compare(number)
                 self.done += 1
+                if (worked := time.monotonic() - began) > _TURN_SECONDS:
+                    time.sleep(worked)
+                    began = time.monotonic()
             return sorted(self._pairs.values(), key=lambda pair: (-pair.cosine, pair.path))
 
     def _is_gone(self, number: int, skill: CatalogSkill | None) -> bool:

@@ -15,6 +15,7 @@ from skillshelf.core.limits import TEAM_CATALOGS
 from skillshelf.core.text import fold
 from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.team.catalogs import CatalogKey
+from skillshelf.servers.team.host_verdicts import HostVerdicts
 from skillshelf.servers.team.releases import PUBLISHED
 from skillshelf.servers.team.similar_skills import SimilarPair, SimilarSkills
 from skillshelf.servers.web.catalogue import (
@@ -43,6 +44,8 @@ class SkillList:
         self._shown = shown
         self._slugs_before: Mapping[str, str] | None = vars(before).get("slug_by_path") if before is not None else None
         self._similar: SimilarSkills = before._similar if before is not None else SimilarSkills()
+        # Of these callers alone: a verdict that is there at once would tell them that somebody else has the same files.
+        self.host_verdicts: HostVerdicts = before.host_verdicts if before is not None else HostVerdicts()
         self._lock = threading.Lock()
         self._comparison: threading.Thread | None = None
         # Until the new skills are compared, those of the list before are shown.

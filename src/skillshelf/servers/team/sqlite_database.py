@@ -77,6 +77,8 @@ class SqliteDatabase:
         self._lock = threading.Lock()
         self._idle: OrderedDict[_File, list[sqlite3.Connection]] = OrderedDict()
         self._migrated: set[_File] = set()
+        self.version_before = 0
+        """The version that the file of the default tenant had; 0 if it was made now."""
         with _sqlite_errors(self.path):
             make_own_folder(self.path.rpartition("/")[0] or "/")
             self._make(DEFAULT_TENANT)
@@ -151,6 +153,15 @@ class SqliteDatabase:
             if free_bytes(self.path) < DISK_LEAST_BYTES:
                 raise DatabaseFull(NO_SPACE)
 
+    def empty_log(self, tenant: str) -> None:
+        """Write the log of a tenant's file into it, and empty the log: it has what was removed from the file.
+
+        While somebody reads, the log stays until it is written over.
+        """
+        path = self.file_of(tenant)
+        with _sqlite_errors(path), closing(_connect(path)) as connection:
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+
     def close(self) -> None:
         """Close the connections that are not used."""
         with self._lock:
@@ -207,6 +218,8 @@ class SqliteDatabase:
                 write_new(path)
             with closing(_connect(path)) as connection:
                 version = connection.execute("pragma user_version").fetchone()[0]
+                if path == self.path:
+                    self.version_before = version
                 require_version(version, len(self._migrations), path)
                 if version < len(self._migrations):
                     if version:
@@ -237,6 +250,8 @@ def _connect(path: str) -> sqlite3.Connection:
     connection.execute("pragma journal_mode = wal")
     # With a write-ahead log only `full` keeps what was acknowledged when the machine loses power.
     connection.execute("pragma synchronous = full")
+    # What is removed is overwritten, also where SQLite was built without that.
+    connection.execute("pragma secure_delete = on")
     return connection
 
 
@@ -245,13 +260,25 @@ def _uri_path(path: str) -> str:
 
 
 def _copy(connection: sqlite3.Connection, path: str) -> None:
-    """Copy a database whole, also what is only in its log."""
-    remove(f"{path}.new")
-    write_new(f"{path}.new")
-    with closing(sqlite3.connect(f"{path}.new")) as target:
-        connection.backup(target)
+    """Copy a database whole, also what is only in its log; nothing is left of a copy that fails."""
+    made = f"{path}.new"
+    _remove_unfinished(made)
+    try:
+        write_new(made)
+        with closing(sqlite3.connect(made)) as target:
+            connection.backup(target)
+        remove(path)
+        move(made, path)
+    except BaseException:
+        # What it took of a full disk is needed by others.
+        _remove_unfinished(made)
+        raise
+
+
+def _remove_unfinished(path: str) -> None:
+    """Remove a database that was not finished, with the log by which SQLite would undo what it lacks."""
+    remove(f"{path}-journal")
     remove(path)
-    move(f"{path}.new", path)
 
 
 @contextmanager

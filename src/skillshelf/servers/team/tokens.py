@@ -29,6 +29,7 @@ from skillshelf.servers.team.values import (
 
 __all__ = [
     "LOGIN_PREFIX",
+    "Member",
     "NewToken",
     "Revoked",
     "TokenRecord",
@@ -38,6 +39,7 @@ __all__ = [
     "create_token",
     "end_login",
     "is_own_token",
+    "list_members",
     "list_tokens",
     "revoke_tokens",
     "scopes_of_member",
@@ -67,7 +69,7 @@ class NewToken(NamedTuple):
 
 
 class TokenRecord(NamedTuple):
-    """A token as it is listed; the times are in milliseconds."""
+    """A token as it is listed, with the role of its subject, which counts without scopes; times in milliseconds."""
 
     id: str
     subject: str
@@ -76,6 +78,12 @@ class TokenRecord(NamedTuple):
     created: int
     expires: int | None
     revoked: int | None
+    role: str | None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it was neither revoked nor has ended."""
+        return self.revoked is None and (self.expires is None or self.expires > now_ms())
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form, as `serve token list --json` prints it."""
@@ -134,7 +142,11 @@ def _require_tenant(transaction: Transaction) -> None:
 
 def list_tokens(database: Database, tenant: str) -> list[TokenRecord]:
     """Return the tokens of a tenant, the oldest first."""
-    query = "select id, subject, scopes, created, expires, revoked from token where tenant = ? order by created, id"
+    query = (
+        "select t.id, t.subject, t.scopes, t.created, t.expires, t.revoked, m.role from token t "
+        "left join member m on m.tenant = t.tenant and m.subject = t.subject where t.tenant = ? "
+        "order by t.created, t.id"
+    )
     with database.transaction(checked_slug(tenant), readonly=True) as transaction:
         _require_tenant(transaction)
         rows = transaction.rows(query, (tenant,))
@@ -183,16 +195,33 @@ def caller_with_token(database: Database, token: str) -> tuple[Caller, int | Non
 # Members ------------------------------------------------------------------------------------------
 
 
-def set_member(database: Database, tenant: str, subject: str, role: str | None) -> None:
-    """Give a subject a role in a tenant, or with None take it away."""
+class Member(NamedTuple):
+    """A subject with a role in a tenant."""
+
+    subject: str
+    role: str
+
+
+def list_members(database: Database, tenant: str) -> list[Member]:
+    """Return the members of a tenant by name."""
+    with database.transaction(checked_slug(tenant), readonly=True) as transaction:
+        _require_tenant(transaction)
+        rows = transaction.rows("select subject, role from member where tenant = ?", (tenant,))
+    # Sorted here: the orders of databases differ.
+    return sorted(Member(*row) for row in rows)
+
+
+def set_member(database: Database, tenant: str, subject: str, role: str | None) -> bool:
+    """Give a subject a role in a tenant, or with None take it away; return whether it had one before."""
     checked_subject(subject)
     if role is not None and role not in ROLES:
         raise ConfigurationError(f"no role {role!r}; the roles are {', '.join(ROLES)}")
     with database.transaction(checked_slug(tenant)) as transaction:
         _require_tenant(transaction)
-        transaction.execute("delete from member where tenant = ? and subject = ?", (tenant, subject))
+        removed = transaction.execute("delete from member where tenant = ? and subject = ?", (tenant, subject))
         if role is not None:
             transaction.execute("insert into member (tenant, subject, role) values (?, ?, ?)", (tenant, subject, role))
+    return removed > 0
 
 
 def scopes_of_member(transaction: Transaction, subject: str) -> frozenset[str]:

@@ -73,7 +73,7 @@ def read_upload(data: bytes) -> Upload:
         # First: why a frontmatter cannot be read says more than that it has no name.
         _require_accepted_by_profile(contents[SKILL_FILE])
     fields = checked_fields(contents)
-    version = version_in(fields)
+    version = version_in(contents, fields)
     return Upload(
         fields["name"],
         fields["description"].strip(),
@@ -147,7 +147,7 @@ def require_accepted(upload: Upload, accepted: Collection[str]) -> None:
 
 def checked_version(version: str) -> str:
     """Return the version of a release, or raise ConfigurationError."""
-    if not _VERSION.match(version) or len(version) > RELEASE_VERSION_CHARS or version in _RESERVED:
+    if not _VERSION.match(version) or len(version) > RELEASE_VERSION_CHARS or version.lower() in _RESERVED:
         raise ConfigurationError(
             f"a version has at most {RELEASE_VERSION_CHARS} letters, digits and any of . _ + -, "
             f"and is not the name of a channel: {visible(cut(version, 100))!r}"

@@ -86,7 +86,7 @@ DEFAULT_TENANT: Final = "default"
 SLUG: Final = r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?"
 """The pattern of the name of a tenant."""
 
-_PATTERN = re.compile(r"[a-z0-9*?\[\]._:!-]{1,128}")
+_PATTERN = re.compile(r"[^\s,]{1,128}")
 _SUBJECT_CHARS = 256
 _ALL: Final = ("*",)
 
@@ -187,7 +187,7 @@ def checked_scopes(scopes: Iterable[str]) -> frozenset[str]:
     found = frozenset(scopes)
     for scope in sorted(found):
         pattern = scope.removeprefix(f"{READ}:")
-        if scope not in SCOPES and (pattern == scope or not _PATTERN.fullmatch(pattern)):
+        if scope not in SCOPES and (pattern == scope or not _PATTERN.fullmatch(pattern) or not pattern.isprintable()):
             known = ", ".join(SCOPES)
             raise ConfigurationError(f"no scope {scope!r}; the scopes are {known}, and {READ}:PATTERN")
     return found

@@ -40,6 +40,7 @@ __all__ = [
     "TextPart",
     "UsageReport",
     "WhyCandidate",
+    "matched_beginning",
     "matched_parts",
     "slug_of",
     "slugs_of",
@@ -115,6 +116,9 @@ class SearchAnswer(NamedTuple):
     preparing: Preparation | None = None
 
 
+_UNADDRESSED = re.compile("[\n\r\ud800-\udfff]")
+
+
 class FileEntry(NamedTuple):
     """A file of a skill: its path in the skill, its size in bytes, and whether it may be executed."""
 
@@ -124,15 +128,16 @@ class FileEntry(NamedTuple):
 
     @property
     def has_address(self) -> bool:
-        """Whether its path can be a part of an address: a line break cannot."""
-        return not {"\n", "\r"} & {*self.path}
+        """Whether its path can be a part of an address: a line break and a byte that is not UTF-8 cannot."""
+        return not _UNADDRESSED.search(self.path)
 
 
 class FileBytes(NamedTuple):
-    """The bytes of one file of a skill."""
+    """The bytes of one file of a skill; of one with more than are shown only their number, in `too_large`."""
 
     path: str
     data: bytes
+    too_large: int | None = None
 
 
 class SkillVersion(NamedTuple):
@@ -158,12 +163,16 @@ class DiffLines(NamedTuple):
 
 
 class SkillDiff(NamedTuple):
-    """How one version becomes another; `remarks` name what deserves a second look."""
+    """How one version becomes another; `remarks` name what deserves a second look.
+
+    `command` shows the same in a terminal; it is empty if none does.
+    """
 
     before: SkillVersion
     after: SkillVersion
     files: tuple[DiffLines, ...]
     remarks: tuple[str, ...] = ()
+    command: str = ""
 
 
 class HostAnswer(NamedTuple):
@@ -262,7 +271,10 @@ class UsageReport(NamedTuple):
 
 
 class SessionSummary(NamedTuple):
-    """One session of a journal; `key` is the last part of its address, `who` the person or program if known."""
+    """One session of a journal; `key` is the last part of its address, `who` the person or program if known.
+
+    `session` is the beginning of its name, empty if that cannot be shown.
+    """
 
     key: str
     session: str
@@ -352,7 +364,10 @@ class Catalogue(Protocol):
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts that this catalogue has: any of `hosts`, `usage`, `journal`, `search`."""
+        """The parts that this catalogue has: any of `hosts`, `usage`, `journal`, `search`.
+
+        With `seen` it is about the hosts of a machine: every list says who sees a skill.
+        """
 
     def preparing(self) -> Preparation | None:
         """Return what must be done before anything can be shown; None if nothing is."""
@@ -380,6 +395,9 @@ class Catalogue(Protocol):
 
     def hosts(self) -> Sequence[HostSummary]:
         """Return what every host sees."""
+
+    def seen_by_hosts(self, skills: Sequence[SkillSummary]) -> Sequence[SkillSummary] | Preparation:
+        """Return some skills with what every host makes of each; while that is found out, how far it is."""
 
     def problems(self) -> Sequence[ProblemGroup]:
         """Return all problems by kind, the most urgent kind first; a kind without problems is returned, too."""
@@ -445,3 +463,27 @@ def matched_parts(text: str, terms: Any) -> tuple[TextPart, ...]:
         done = end
     parts.append(TextPart(text[done:], False))
     return tuple(part for part in parts if part.text)
+
+
+def matched_beginning(text: str, terms: Any, most: int) -> tuple[TextPart, ...]:
+    """Return the beginning of a text and what surrounds each word that matches only later, in parts as above."""
+    if len(text) <= most:
+        return matched_parts(text, terms)
+    # Not within a word, unless that is endless.
+    last = text.rfind(" ", most - _AROUND_MATCH, most)
+    shown, seen = [[0, last if last > 0 else most]], set[str]()
+    for start, end in places(text, terms) if terms else ():
+        word = text[start:end].lower()
+        if end > shown[-1][1] and word not in seen:
+            first = max(start - _AROUND_MATCH, shown[-1][1])
+            if first == shown[-1][1]:
+                shown[-1][1] = end + _AROUND_MATCH
+            else:
+                shown.append([first, end + _AROUND_MATCH])
+        seen.add(word)
+    found = " … ".join(text[start:end].strip() for start, end in shown)
+    return matched_parts(found if len(text) <= shown[-1][1] else f"{found} …", terms)
+
+
+_AROUND_MATCH = 60
+"""Characters before and after a match that is far from the beginning of a text."""

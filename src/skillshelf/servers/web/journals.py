@@ -19,12 +19,13 @@ from skillshelf.journal.words import event_time, event_words
 from skillshelf.servers.web.catalogue import SessionStory, SessionSummary, StoryLine, UsageReport
 from skillshelf.servers.web.paths import ShownPaths
 
-__all__ = ["JournalReader", "Journals"]
+__all__ = ["JournalReader", "Journals", "session_shown"]
 
 Tone = Literal["plain", "good", "warning", "bad", "quiet"]
 
 _SKILLS_NAMED = 8
 _DETAIL_CHARS = 4_000
+_SESSION_CHARS = 8
 
 _TITLES: Mapping[str, tuple[str, Tone]] = {
     "session_started": ("Session began", "good"),
@@ -251,7 +252,7 @@ class _SessionList:
         for key, one in sorted(self._found.items(), key=lambda item: (-item[1].first_ms, item[0])):
             yield SessionSummary(
                 key,
-                one.session[:8],
+                session_shown(one.session, shown),
                 event_time(one.first_ms)[:19],
                 event_time(one.last_ms)[:19] if one.ended else "",
                 shown.text(one.who) or os.path.basename(one.path),
@@ -265,6 +266,11 @@ class _SessionList:
     def places(self) -> dict[str, tuple[str, str]]:
         """Return the file and the name of each session by its key."""
         return {key: (one.path, one.session) for key, one in self._found.items()}
+
+
+def session_shown(session: str, shown: ShownPaths) -> str:
+    """Return the beginning of the name of a session; nothing of one that is a path."""
+    return session[:_SESSION_CHARS] if shown.text(session) == session else ""
 
 
 def _key(path: str, session: str) -> str:

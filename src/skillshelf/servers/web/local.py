@@ -159,7 +159,7 @@ class LocalCatalogue:
     @property
     def parts(self) -> frozenset[str]:
         """What this catalogue has: a static site cannot search, and without journals there is no use to show."""
-        found = {"hosts"}
+        found = {"hosts", "seen"}
         found |= set() if self._options.waits else {"search"}
         found |= {"usage", "journal"} if self._options.journals or not self._options.waits else set()
         return frozenset(found)
@@ -219,6 +219,10 @@ class LocalCatalogue:
         state = self._current()
         with state.lock:
             return state.hosts
+
+    def seen_by_hosts(self, skills: Sequence[SkillSummary]) -> Sequence[SkillSummary]:
+        """Return the skills as they are: every list says who sees them."""
+        return skills
 
     def problems(self) -> Sequence[ProblemGroup]:
         """Return findings, changes, unseen and outdated skills, and descriptions that collide."""

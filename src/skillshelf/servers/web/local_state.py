@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from skillshelf.catalog.document import body, parse
-from skillshelf.catalog.load import near_names
+from skillshelf.catalog.load import SKILL_FILE, near_names
 from skillshelf.catalog.lock_places import CHANGED
+from skillshelf.catalog.locked_catalog import LockState
 from skillshelf.catalog.prompt import tokens_in
 from skillshelf.catalog.tree import PROBLEMS, covered_entries, skill_tree
 from skillshelf.config.hosts import HOSTS
@@ -22,6 +23,7 @@ from skillshelf.core.limits import (
     SKILL_FILE_BYTES,
     WEB_FILE_BYTES,
     WEB_FILES,
+    WEB_HIT_CHARS,
     WEB_MARKDOWN_CHARS,
 )
 from skillshelf.core.records import NamedTuple
@@ -51,10 +53,11 @@ from skillshelf.servers.web.catalogue import (
     SkillSummary,
     SkillVersion,
     WhyCandidate,
+    matched_beginning,
     matched_parts,
     slugs_of,
 )
-from skillshelf.servers.web.installed import InstalledSkills
+from skillshelf.servers.web.installed import VERIFY, InstalledSkills, typed_names
 from skillshelf.servers.web.paths import ShownPaths
 from skillshelf.shelf import Shelf
 
@@ -91,6 +94,10 @@ def shown_paths(options: LocalOptions, repository: str | None) -> ShownPaths:
     """Return how paths are shown: without the home folder, below a repository if it is known."""
     environment = options.environment
     return ShownPaths(environment.cwd, environment.home or options.hidden_home, repository)
+
+
+def _is_skill_file(path: str) -> bool:
+    return os.path.basename(path).lower() == SKILL_FILE.lower()
 
 
 class LocalState:
@@ -224,13 +231,13 @@ class LocalState:
         summary = self._summary_by_slug[slug]
         terms = report.terms or frozenset(analyzer().query_terms(report.query))
         missing = terms - terms_in(f"{summary.name} {summary.description}", terms)
-        line = excerpt(body_of(result.skill), missing) if missing else ""
+        line = excerpt(body_of(result.skill), missing) if missing and self._is_shown(self._by_slug[slug]) else ""
         why = [f"{result.reason}"] if not result.why else [*result.why]
         return SearchHit(
             summary,
             matched_parts(summary.name, terms),
-            matched_parts(summary.description, terms),
-            matched_parts(self._shown.known(cut(fold(line), 240)), missing),
+            matched_beginning(summary.description, terms, WEB_HIT_CHARS),
+            matched_parts(cut(self._shown.known(fold(line)), 240), missing),
             result.score,
             tuple(self._shown.text(one) for one in why),
         )
@@ -264,7 +271,7 @@ class LocalState:
             self._shown.text(str(lock["origin"] or "")),
             facts=(("Size of SKILL.md", f"{len(data):,} bytes"),),
             problems=tuple(self._problem(slug, problem) for problem in skill.problems),
-            commands=tuple(self._commands(skill, changed=lock["changed"], installed=lock["version"] is not None)),
+            commands=tuple(self._commands(skill)),
             others=tuple(names),
             copies=tuple(self._shown.path(os.path.dirname(path)) for path in skill.copies),
             notes=tuple(notes),
@@ -275,8 +282,25 @@ class LocalState:
     def _folders(skill: InventorySkill) -> tuple[str, str]:
         return os.path.dirname(skill.skill_file.real_path), os.path.dirname(skill.path)
 
+    @staticmethod
+    def _folder(skill: InventorySkill) -> str:
+        """Return the folder with the files of a skill.
+
+        A link to a file of another name does not make a skill of whatever lies beside that file.
+        """
+        real = skill.skill_file.real_path
+        return os.path.dirname(real) if _is_skill_file(real) else files.real_path(os.path.dirname(skill.path))
+
+    def _is_shown(self, skill: InventorySkill) -> bool:
+        """Return whether the text of a skill may be shown: a link in a clone could lead to any file of the reader."""
+        real, top = skill.skill_file.real_path, self.found.repository or self._options.environment.cwd
+        return _is_skill_file(real) or files.is_inside(real, top) or not files.is_inside(skill.path, top)
+
     def _read(self, skill: InventorySkill, notes: list[str]) -> bytes:
         real = skill.skill_file.real_path
+        if not self._is_shown(skill):
+            notes.append("SKILL.md is a link to a file outside this project that is no SKILL.md, and is not shown")
+            return b""
         try:
             with files.Folder(os.path.dirname(real)) as folder:
                 return folder.read([os.path.basename(real)], limit=SKILL_FILE_BYTES).data
@@ -295,7 +319,7 @@ class LocalState:
     def _files(self, skill: InventorySkill, notes: list[str]) -> tuple[tuple[FileEntry, ...], int]:
         """Return the first files of a skill, and the number of the others."""
         try:
-            with files.Folder(os.path.dirname(skill.skill_file.real_path)) as folder:
+            with files.Folder(self._folder(skill)) as folder:
                 found = covered_entries(folder)
                 paths = sorted(found.files, key=lambda path: (path != "SKILL.md", path.count("/") > 0, path))
                 listed = [
@@ -307,49 +331,54 @@ class LocalState:
             return (), 0
         if found.others:
             what = ", ".join(visible(path) for path in sorted(found.others)[:3])
-            notes.append(f"{plural(len(found.others), 'entry').replace('entrys', 'entries')} that is no file: {what}")
+            which = "1 entry is" if len(found.others) == 1 else f"{len(found.others):,} entries are"
+            notes.append(f"{which} neither a file nor a folder, and not read: {what}")
         if not found.complete:
             notes.append("not all files were listed")
         return tuple(listed), len(paths) - len(listed)
 
     def _tree(self, skill: InventorySkill) -> tuple[str, str]:
-        if skill.tree is not None:
+        folder = self._folder(skill)
+        if skill.tree is not None and folder == os.path.dirname(skill.skill_file.real_path):
             return skill.tree, ""
         try:
-            found = skill_tree(os.path.dirname(skill.skill_file.real_path))
+            found = skill_tree(folder)
         except SkillError as error:
             return "", self._shown.text(str(error))
         return found.digest or "", PROBLEMS[found.problem] if found.problem is not None else ""
 
-    def _commands(self, skill: InventorySkill, *, changed: bool, installed: bool) -> list[CommandHint]:
-        place = self._typed(skill)
+    def _commands(self, skill: InventorySkill) -> list[CommandHint]:
+        place, state = self._typed(skill), self._lock_state(skill)
         found = [
             CommandHint(f"skillshelf show {place}", "exactly what a model gets"),
             CommandHint(f"skillshelf why {place}", "which agents see it, and how to fix the others"),
-            CommandHint(f"skillshelf check {place}", "every finding, with advice"),
         ]
-        name = self._word(skill.name)
-        if changed:
-            found += [
+        if (folder := self._typed_folder(skill)) is not None:
+            found.append(CommandHint(f"skillshelf check {folder}", "every finding, with advice"))
+        if state is None:
+            return [*found, CommandHint(f"skillshelf link {place} --to HOST", "let another agent see it")]
+        name = self.installed.typed(state)
+        if name is None:
+            return [*found, CommandHint(VERIFY, "what is wrong with its lock")] if state.changed else found
+        if state.changed:
+            return [
+                *found,
                 CommandHint(f"skillshelf diff {name}", "what was changed since it was installed"),
                 CommandHint(f"skillshelf update {name} --restore", "bring the installed files back"),
             ]
-        elif installed:
-            found += [CommandHint(f"skillshelf update {name}", "take what the source has now, after its difference")]
-        else:
-            found += [CommandHint(f"skillshelf link {place} --to HOST", "let another agent see it")]
-        return found
+        return [*found, CommandHint(f"skillshelf update {name}", "take what the source has now, after its difference")]
+
+    def _lock_state(self, skill: InventorySkill) -> LockState | None:
+        return self.found.survey.lock_state(*self._folders(skill))
 
     def _typed(self, skill: InventorySkill) -> str:
         """Return how a skill is named in a command: by its folder, or by its name if that is outside."""
+        return self._typed_folder(skill) or typed_names(skill.name)
+
+    def _typed_folder(self, skill: InventorySkill) -> str | None:
+        """Return the folder of a skill as it is typed; None if only an absolute path names it."""
         folder = self.found.survey.typed(os.path.dirname(skill.path))
-        return folder if not folder.startswith(("/", "'/")) else self._word(skill.name)
-
-    @staticmethod
-    def _word(name: str) -> str:
-        from shlex import quote
-
-        return quote(name)
+        return None if folder.startswith(("/", "'/")) else folder
 
     def file(self, slug: str, path: str) -> FileBytes | None:
         """Return a regular file inside a skill."""
@@ -357,13 +386,19 @@ class LocalState:
         segments = path.split("/")
         if skill is None or not path or any(segment in ("", ".", "..", ".git") for segment in segments):
             return None
+        place = self._folder(skill)
         if path == "SKILL.md":
-            segments = [os.path.basename(skill.skill_file.real_path)]
+            if not self._is_shown(skill):
+                return None
+            place, name = os.path.split(skill.skill_file.real_path)
+            segments = [name]
         try:
-            with files.Folder(os.path.dirname(skill.skill_file.real_path)) as folder:
+            with files.Folder(place) as folder:
                 if path != "SKILL.md" and path not in covered_entries(folder).files:
                     return None
                 return FileBytes(path, folder.read(segments, limit=WEB_FILE_BYTES).data)
+        except files.TooLarge as error:
+            return FileBytes(path, b"", error.size)
         except (OSError, ValueError):
             return None
 
@@ -412,14 +447,15 @@ class LocalState:
 
     def _candidate(self, row: Mapping[str, Any], explanation: FileExplanation) -> WhyCandidate:
         text = self._shown.text
+        about = row["path"], os.path.dirname(row["path"])
         answers = tuple(
             HostAnswer(
                 one["host"],
                 one["visible"],
                 one["verdict"],
-                text(one["detail"]),
+                text(one["detail"], about),
                 one["told"],
-                text(one["fix"]) if one["fix"] is not None else None,
+                text(one["fix"], about) if one["fix"] is not None else None,
                 one["as_of"],
                 one["grade"],
                 VERDICTS[one["verdict"]][1],
@@ -450,9 +486,11 @@ class LocalState:
         where = self._shown.path(problem.path) + (f":{problem.line}" if problem.line else "")
         command = f"skillshelf explain {problem.rule}"
         if skill is not None and problem.rule == CHANGED:
-            command = f"skillshelf diff {self._word(skill.name)}"
-        elif skill is not None:
-            command = f"skillshelf check {self._typed(skill)}"
+            state = self._lock_state(skill)
+            name = self.installed.typed(state) if state is not None else None
+            command = f"skillshelf diff {name}" if name is not None else VERIFY
+        elif skill is not None and (folder := self._typed_folder(skill)) is not None:
+            command = f"skillshelf check {folder}"
         subject = skill.name if skill is not None else self._shown.path(problem.path)
         message = self._shown.text(fold(problem.message))
         return ProblemEntry(problem.severity, subject, message, problem.rule, slug, where, command)
@@ -468,7 +506,7 @@ class LocalState:
         changed = tuple(one for one in self._findings if one.rule == CHANGED)
         findings = tuple(one for one in self._findings if one.rule != CHANGED)
         check = CommandHint("skillshelf check", "every finding, with its line and how to fix it")
-        verify = CommandHint("skillshelf verify", "every file that differs from its lock")
+        verify = CommandHint(VERIFY, "every file that differs from its lock")
         preparing = None if self._options.waits else Preparation("Comparing descriptions")
         return [
             ProblemGroup("changed", "Changed since installed", changed, "Installed skills are as installed.", verify),
@@ -526,7 +564,7 @@ class LocalState:
             # A skill of the same name is its copy for another agent.
             if one.name != other.name:
                 message = "says nearly the same as"
-                command = f"skillshelf eval {self._word(one.name)} {self._word(other.name)}"
+                command = f"skillshelf eval {typed_names(one.name, other.name)}"
                 both = other.name, self._slug_by_real.get(other.real_path, "")
                 rule = "description-collision"
                 found.append(ProblemEntry("warning", one.name, message, rule, slug, "", command, both))
@@ -540,13 +578,16 @@ class LocalState:
         skill = self._by_slug.get(slug)
         if skill is None:
             return None
-        state = self.found.survey.lock_state(*self._folders(skill))
+        state = self._lock_state(skill)
         return self.installed.versions(state) if state is not None else ()
 
     def difference(self, slug: str, before: str, after: str) -> SkillDiff | None:
         """Return how one version becomes another."""
-        by_key = {version.key: version for version in self.versions(slug) or ()}
+        skill = self._by_slug.get(slug)
+        state = self._lock_state(skill) if skill is not None else None
+        if skill is None or state is None:
+            return None
+        by_key = {version.key: version for version in self.installed.versions(state)}
         if before not in by_key or after not in by_key:
             return None
-        folder = os.path.dirname(self._by_slug[slug].skill_file.real_path)
-        return self.installed.difference(by_key[before], by_key[after], folder)
+        return self.installed.difference(by_key[before], by_key[after], state, self._folder(skill))

@@ -55,13 +55,13 @@ def _parser(*, tables: bool) -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(rules)
 
 
-_UNDERLINE = re.compile(r"^[ \t>]*[|:\- \t]*\|[|:\- \t]*$", re.MULTILINE)
-"""The line below the head of a table."""
-
-
 def _has_wide_table(text: str) -> bool:
-    """Return whether a table has more than `WEB_TABLE_COLUMNS`: each of its rows costs as much, also an empty one."""
-    return any(line.count("|") > WEB_TABLE_COLUMNS + 1 for line in _UNDERLINE.findall(text))
+    """Return whether a table has more than `WEB_TABLE_COLUMNS`: each of its rows costs as much, also an empty one.
+
+    The line below the head of a table is counted. No pattern finds it: that takes minutes for a long line.
+    """
+    lines = (line for line in text.split("\n") if line.count("|") > WEB_TABLE_COLUMNS + 1)
+    return any(not line.lstrip(" \t>").strip("|:- \t") for line in lines)
 
 
 def render_markdown(text: str, to_file: ToFile) -> Markup:
@@ -132,26 +132,29 @@ def _with_breaks(html: str) -> str:
 def _without_addresses(children: Sequence[Token], to_file: ToFile) -> list[Token]:
     """Return the tokens of a line with links and pictures as text, but for links to files of the skill."""
     result: list[Token] = []
-    open_links: list[str | None] = []
+    open_links: list[tuple[str, bool, int]] = []
     for token in children:
         if token.type == "link_open":
             address = str(token.attrGet("href") or "")
             inner = _inner(address, to_file)
             # Of a link to elsewhere the text stays, and its address follows it.
-            open_links.append(None if inner is not None else address)
+            open_links.append((address, inner is not None, len(result)))
             if inner is not None:
                 result.append(Token("link_open", "a", 1, attrs={"href": inner}))
         elif token.type == "link_close":
-            address_after = open_links.pop() if open_links else ""
-            if address_after is None:
+            address, is_link, start = open_links.pop()
+            if is_link:
+                result += [] if any(one.content.strip() for one in result[start:]) else _address(address)
                 result.append(Token("link_close", "a", -1))
-            elif not result or result[-1].content != address_after:
+            elif not result or result[-1].content != address:
                 # An address that is its own text is not said twice.
-                result += _address(address_after)
+                result += _address(address)
         elif token.type == "image":
             result += [_text(f"[picture: {token.content or 'without a text'}]")]
             result += _address(str(token.attrGet("src") or ""))
         else:
+            # An entity such as `&#x202e;` is a character by now.
+            token.content = shown_lines(token.content)
             result.append(token)
     return result
 

@@ -1,9 +1,10 @@
 """Render the pages of a catalogue, and serve them: every page is a function of a catalogue and an address.
 
-Nothing here changes anything, and no page needs a script: `static/page.js` only searches as one types, copies commands
-and filters lists. The same functions make the files of a static site.
+Nothing here changes anything, and no page needs a script: `static/page.js` only searches as one types, copies commands,
+filters lists and waits for what is not ready. The same functions make the files of a static site.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -20,7 +21,7 @@ from skillshelf.core.limits import WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
 from skillshelf.servers.web.assets import asset, template_source
-from skillshelf.servers.web.catalogue import Catalogue, ProblemEntry, ProblemGroup
+from skillshelf.servers.web.catalogue import Catalogue, Preparation, ProblemEntry, ProblemGroup
 from skillshelf.servers.web.markdown import render_markdown, shown_lines
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Link",
     "PageAnswer",
     "PageRequest",
+    "failed_page",
     "login_page",
     "message_page",
     "page_response",
@@ -88,7 +90,8 @@ def served_link(base: str) -> Link:
     """Return how pages below a path of a server link to each other."""
 
     def link(path: str, query: Mapping[str, str]) -> str:
-        return f"{base}{quote(path)}" + (f"?{urlencode(query)}" if query else "")
+        # The name of a folder may have bytes that are not UTF-8, which no address brings back.
+        return f"{base}{quote(path, errors='replace')}" + (f"?{urlencode(query, errors='replace')}" if query else "")
 
     return link
 
@@ -114,14 +117,24 @@ def _templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
     )
-    environment.filters.update(number=lambda value: "–" if value is None else f"{value:,}", lines=_lines)
+    environment.filters.update(number=_number, lines=_lines, named=_named, shell=shlex.quote)
     environment.globals.update(plural=_plural)
     return environment
+
+
+def _number(value: int | None) -> str:
+    """Return a number with its thousands apart."""
+    return "–" if value is None else f"{value:,}"
 
 
 def _plural(count: int, noun: str) -> str:
     """Return a count, with its thousands apart, and its noun."""
     return f"{count:,}{plural(count, noun).removeprefix(str(count))}"
+
+
+def _named(name: str) -> str:
+    """Return the text of a link to a skill: a name of blanks could not be seen."""
+    return name if name.strip() else "(without a name)"
 
 
 def _lines(text: str) -> Markup:
@@ -162,6 +175,12 @@ def message_page(
     template = _templates().get_template("message.html")
     body = template.render(heading=title, text=text, command=command, base=base, back=back)
     return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
+
+
+def failed_page(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that a mistake of ours ended; whoever runs the server sees the mistake."""
+    text = "This page cannot be shown because of an error of this program. The other pages still can."
+    return page_response(message_page("This page failed", text, status=500, back=True))
 
 
 def login_page(told: str = "", *, status: int = 200) -> PageAnswer:
@@ -264,12 +283,11 @@ def _why(request: PageRequest) -> PageAnswer:
 def _diff(request: PageRequest) -> PageAnswer:
     slug, query = request.parts["slug"], request.query
     detail, versions = request.catalogue.skill(slug), request.catalogue.versions(slug)
-    if detail is None or not versions:
-        return _missing(request, "version")
-    before = query.get("from") or versions[min(1, len(versions) - 1)].key
-    after = query.get("to") or versions[0].key
+    keys = [version.key for version in versions or ()]
+    before, after = query.get("from") or "".join(keys[:2][-1:]), query.get("to") or "".join(keys[:1])
+    # Without versions it is asked all the same: that they cannot be read now is another answer than that there is none.
     found = request.catalogue.difference(slug, before, after)
-    if found is None:
+    if detail is None or versions is None or found is None:
         return _missing(request, "version")
     left, files, skipped = WEB_DIFF_LINES, [], 0
     for file in found.files:
@@ -289,6 +307,9 @@ def _file(request: PageRequest) -> PageAnswer:
     found = request.catalogue.file(request.parts["slug"], request.parts["path"])
     if found is None:
         return _missing(request, "file")
+    if found.too_large is not None:
+        text = f"{visible(found.path)} has {found.too_large:,} bytes, more than are shown (WEB_FILE_BYTES).\n"
+        return PageAnswer(text.encode("utf-8", "backslashreplace"), 413, PLAIN)
     name = quote(visible(found.path.rpartition("/")[2]))
     kind = "inline" if _is_text(found.data) else "attachment"
     media = PLAIN if kind == "inline" else "application/octet-stream"
@@ -308,8 +329,12 @@ def _is_text(data: bytes) -> bool:
 def _hosts(request: PageRequest) -> PageAnswer:
     if "hosts" not in request.catalogue.parts:
         return _missing(request, "page")
+    page = _page_of(request.catalogue.skills(), request)
+    rows = request.catalogue.seen_by_hosts(page.rows)
+    if isinstance(rows, Preparation):
+        return _html("hosts.html", request, hosts=(), page=page, waiting=rows)
     hosts = request.catalogue.hosts()
-    return _html("hosts.html", request, hosts=hosts, page=_page_of(request.catalogue.skills(), request))
+    return _html("hosts.html", request, hosts=hosts, page=page._replace(rows=rows), waiting=None)
 
 
 def _problems(request: PageRequest) -> PageAnswer:
@@ -327,8 +352,7 @@ def _problem_list(request: PageRequest, group: ProblemGroup) -> PageAnswer:
     rule = request.query.get("rule", "")
     shown = [one for one in group.problems if one.rule == rule] if rule in rules else group.problems
     page, rule = _page_of(shown, request), rule if rule in rules else ""
-    answer = _html("problem_list.html", request, group=group, rules=rules.most_common(), rule=rule, page=page)
-    return answer._replace(headers=(("refresh", "2"),)) if group.preparing is not None else answer
+    return _html("problem_list.html", request, group=group, rules=rules.most_common(), rule=rule, page=page)
 
 
 _PROBLEMS_SHOWN = 25
@@ -415,8 +439,7 @@ def page_routes(catalogue_of: Callable[[Request], Catalogue], *, base: str = "")
 
 def _preparing(request: PageRequest, waiting: Any) -> PageAnswer:
     """Show how far the work is that comes before the first page; the browser asks again by itself."""
-    answer = _html("preparing.html", request, waiting=waiting)
-    return answer._replace(headers=(("refresh", "1"),))
+    return _html("preparing.html", request, waiting=waiting)
 
 
 def page_response(answer: PageAnswer) -> Response:

@@ -139,7 +139,12 @@ def _pages(catalogue: Catalogue) -> Iterator[tuple[str, bytes]]:
         matches = ((pattern.match(target.path), page) for pattern, page in patterns)
         match, page = next((match, page) for match, page in matches if match)
         assert match is not None
-        yield name, _bytes(page(PageRequest(catalogue, match.groupdict(), dict(target.query), link, live=False)))
+        answer = page(PageRequest(catalogue, match.groupdict(), dict(target.query), link, live=False))
+        is_file = name.endswith(".txt")
+        yield name, _UNREAD if is_file and answer.media_type == HTML else _bytes(answer)
+
+
+_UNREAD = b"This file could not be read, and is not a part of this site.\n"
 
 
 def _bytes(answer: PageAnswer) -> bytes:

@@ -24,12 +24,13 @@ from skillshelf.core.console import note, write
 from skillshelf.core.limits import WEB_CONNECTIONS, WEB_TOKEN_SECONDS
 from skillshelf.core.server_socket import listening_socket
 from skillshelf.servers.web.catalogue import Catalogue
-from skillshelf.servers.web.pages import HEADERS, message_page, page_response, page_routes
+from skillshelf.servers.web.pages import HEADERS, failed_page, message_page, page_response, page_routes
 
 __all__ = ["OneTimeAccess", "serve_ui", "ui_app"]
 
 _ADDRESS = "127.0.0.1"
 _NAMES = (_ADDRESS, "localhost")
+_HTTP_PORT = 80
 _BACKLOG = 128
 _STOP_SECONDS = 2
 
@@ -72,6 +73,9 @@ class _Doorkeeper:
         self._app = app
         self._access = access
         self._hosts = frozenset(f"{name}:{port}" for name in _NAMES)
+        if port == _HTTP_PORT:
+            # A browser leaves out the port that http has anyway.
+            self._hosts |= frozenset(_NAMES)
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         if scope["type"] != "http":
@@ -90,26 +94,26 @@ class _Doorkeeper:
         if origins and origins != [f"http://{hosts[0].lower()}"]:
             return _plain(403, "this Origin is not allowed")
         if scope["method"] not in ("GET", "HEAD"):
-            return _plain(405, "these pages change nothing: GET alone is answered")
+            return _plain(405, "these pages change nothing: GET alone is answered", allow="GET, HEAD")
         if scope["path"].startswith("/static/") or scope["path"] == "/favicon.ico":
             return None
+        is_known = self._access.admits(connection.cookies.get(self._access.cookie_name))
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if token and scope["path"] == "/" and scope["method"] == "GET":
-            return self._exchange(token)
-        if not self._access.admits(connection.cookies.get(self._access.cookie_name)):
-            return _unknown()
-        return None
+            return self._exchange(token, is_known=is_known)
+        return None if is_known else _unknown()
 
-    def _exchange(self, token: str) -> Response:
+    def _exchange(self, token: str, *, is_known: bool) -> Response:
+        """Return the way to the pages for who brings the token, or brought it before and opens its address again."""
         cookie = self._access.exchange(token)
         if cookie is None:
-            return _unknown()
+            return RedirectResponse("/", 303, headers=dict(HEADERS)) if is_known else _unknown()
         given = f"{self._access.cookie_name}={cookie}; Path=/; HttpOnly; SameSite=Strict"
         return RedirectResponse("/", 303, headers={**HEADERS, "set-cookie": given})
 
 
-def _plain(status: int, reason: str) -> Response:
-    return Response(f"{reason}\n", status, dict(HEADERS), "text/plain; charset=utf-8")
+def _plain(status: int, reason: str, **headers: str) -> Response:
+    return Response(f"{reason}\n", status, {**HEADERS, **headers}, "text/plain; charset=utf-8")
 
 
 def _unknown() -> Response:
@@ -126,7 +130,8 @@ def ui_app(catalogue: Catalogue, access: OneTimeAccess, port: int) -> _App:
     def not_found(request: Any, error: Exception) -> Response:
         return page_response(message_page("There is no such page", "It may have been removed.", status=404, back=True))
 
-    app = Starlette(routes=list(page_routes(lambda request: catalogue)), exception_handlers={404: not_found})
+    handlers: dict[Any, Any] = {404: not_found, 500: failed_page}
+    app = Starlette(routes=list(page_routes(lambda request: catalogue)), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return _Doorkeeper(app, access, port)
 

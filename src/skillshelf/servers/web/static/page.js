@@ -1,25 +1,25 @@
-// Search as one types, copy commands, filter lists: every page works without this file.
+// Search as one types, copy commands, filter lists, wait for what is not ready: every page works without this file.
 "use strict";
 
-for (const button of document.querySelectorAll("[data-copy]")) {
-  if (!navigator.clipboard) break;
-  button.hidden = false;
-  const label = button.firstChild;
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(button.dataset.copy);
-      label.data = "Copied";
-    } catch {
-      label.data = "Not copied";
-    }
-    setTimeout(() => { label.data = "Copy"; }, 1500);
-  });
-}
+function prepare(root) {
+  for (const button of navigator.clipboard ? root.querySelectorAll("[data-copy]") : []) {
+    button.hidden = false;
+    const label = button.firstChild;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        label.data = "Copied";
+      } catch {
+        label.data = "Not copied";
+      }
+      setTimeout(() => { label.data = "Copy"; }, 1500);
+    });
+  }
 
-const filter = document.querySelector("[data-filter]");
-if (filter) {
+  const filter = root.querySelector("[data-filter]");
+  if (!filter) return;
   filter.hidden = false;
-  const rows = [...document.querySelectorAll("[data-row]")].map((row) => [row, row.textContent.toLowerCase()]);
+  const rows = [...root.querySelectorAll("[data-row]")].map((row) => [row, row.textContent.toLowerCase()]);
   const count = filter.querySelector("[data-filter-count]");
   filter.querySelector("input").addEventListener("input", (event) => {
     const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -28,9 +28,11 @@ if (filter) {
       row.hidden = !words.every((word) => text.includes(word));
       shown += row.hidden ? 0 : 1;
     }
-    count.textContent = `${shown} of ${rows.length} rows`;
+    count.textContent = words.length ? `${shown} of ${rows.length} shown` : "";
   });
 }
+
+prepare(document);
 
 const results = document.querySelector("[data-results]");
 const field = document.querySelector("[data-search]");
@@ -49,6 +51,10 @@ if (results && field) {
       if (!answer.ok) { field.form.submit(); return; }
       text = await answer.text();
     } catch {
+      const told = document.createElement("p");
+      told.className = "note-line";
+      told.textContent = "The server does not answer, so these are not the results. Was it ended?";
+      if (number === last) results.replaceChildren(told);
       return;
     }
     if (number !== last) return;
@@ -60,3 +66,31 @@ if (results && field) {
   if (results.querySelector("[data-waiting]")) waiting = setTimeout(ask, 400);
   if (!field.value) field.focus();
 }
+
+// Only the parts that wait are replaced, and none that holds the focus: what was typed and opened stays.
+const main = document.querySelector("main");
+const renew = async () => {
+  let next;
+  try {
+    const answer = await fetch(location.href, { credentials: "same-origin" });
+    if (!answer.ok) { location.reload(); return; }
+    next = new DOMParser().parseFromString(await answer.text(), "text/html");
+  } catch {
+    setTimeout(renew, 2000);
+    return;
+  }
+  const parts = new Set([...main.querySelectorAll("[data-waiting]")].map((one) => one.closest("section") || main));
+  if (parts.has(main)) parts.add(document.querySelector(".top nav"));
+  const focused = document.activeElement;
+  for (const part of parts) {
+    const label = part.getAttribute("aria-labelledby");
+    const other = next.querySelector(label ? `[aria-labelledby="${label}"]` : part === main ? "main" : ".top nav");
+    if (!other) { location.reload(); return; }
+    if (part !== focused && part.contains(focused)) continue;
+    part.replaceChildren(...other.childNodes);
+    prepare(part);
+  }
+  document.title = next.title;
+  if (main.querySelector("[data-waiting]")) setTimeout(renew, 1000);
+};
+if (main && !results && main.querySelector("[data-waiting]")) setTimeout(renew, 1000);
