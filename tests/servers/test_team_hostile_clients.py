@@ -155,7 +155,11 @@ def rest_of(sock: socket.socket) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("signals", [[signal.SIGTERM] * 3, [signal.SIGINT]], ids=["SIGTERM thrice", "SIGINT"])
+@pytest.mark.parametrize(
+    "signals",
+    [[signal.SIGTERM] * 3, [signal.SIGINT], [signal.SIGHUP]],
+    ids=["SIGTERM thrice", "SIGINT", "SIGHUP"],
+)
 def test_a_server_that_is_stopped_refuses_what_is_incomplete_and_keeps_what_it_acknowledged(
     tmp_path: Path, signals: list[signal.Signals]
 ) -> None:

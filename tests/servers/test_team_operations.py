@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.journal_streams import chain, events
 from support.mcps import HELLO
-from support.published_servers import packed
+from support.published_servers import fetched, packed, served_process, token_for
 from support.teams import RunningTeam, running_team
 from support.trees import SOURCE, Machine, write_skill
 from support.waiting import wait_for
@@ -194,7 +195,7 @@ FULL = """
 import json, sys
 from pathlib import Path
 from support.journal_streams import chain, events
-from support.published_servers import packed, running_server, token_for
+from support.published_servers import fetched, packed, served_process, token_for, running_server, token_for
 from skillshelf.servers.team.values import Caller
 
 disk = Path(sys.argv[1])
@@ -246,3 +247,35 @@ def test_a_full_disk_is_named_by_publishing_pushing_logging_in_and_readiness(tmp
     full = "no space left on the server's disk"
     assert json.loads(done.stdout) == [[503, full], [503, full], full, True, 201, None]
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_access_log_goes_on_in_a_new_file_when_a_signal_says_that_it_was_moved_away(tmp_path: Path) -> None:
+    log, old = tmp_path / "access.log", tmp_path / "access.log.1"
+    database = f"sqlite:///{tmp_path}/team.sqlite"
+    token = token_for(database, "ada", "skills:read")
+    options = ("--access-log", str(log))
+
+    def count(path: Path) -> int:
+        """The number of lines of searches; a probe comes at any time."""
+        return path.read_text().count("/api/v1/search") if path.exists() else 0
+
+    with served_process(tmp_path / "home", database, tmp_path / "blobs", *options) as (process, address):
+        search = f"{address}/api/v1/search?q=x"
+        assert fetched(search, token)[0] == 200
+        wait_for(lambda: count(log) == 2)
+        log.rename(old)
+        assert fetched(search, token)[0] == 200
+        wait_for(lambda: count(old) == 4)
+        process.send_signal(signal.SIGUSR1)
+        wait_for(log.exists)
+        assert fetched(search, token)[0] == 200
+        wait_for(lambda: count(log) == 2)
+        # A place where no file can be: the server goes on with the one that it has.
+        log.rename(tmp_path / "access.log.2")
+        log.mkdir()
+        process.send_signal(signal.SIGUSR1)
+        wait_for(lambda: "is a folder, not a file" in (tmp_path / "home/log").read_text())
+        assert fetched(search, token)[0] == 200
+        wait_for(lambda: count(tmp_path / "access.log.2") == 4)
+    assert count(old) == 4

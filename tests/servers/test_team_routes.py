@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import jsonschema
 import pytest
@@ -419,6 +420,31 @@ def test_a_login_from_another_site_or_with_a_bad_token_is_refused(team: RunningT
         answer = log_in(team, bad)
         assert answer.status == 401
         assert "set-cookie" not in answer.headers
+
+
+def test_a_login_leads_to_the_page_that_was_asked_for_and_never_elsewhere(team: RunningTeam) -> None:
+    token, form = team.token("ada", "skills:read"), {"content-type": "application/x-www-form-urlencoded"}
+    asked = team.get("/search?q=release%20notes&page=2", headers={"accept": "text/html"})
+    assert b'name="wanted" value="/search?q=release%20notes&amp;page=2"' in asked.body
+
+    def led_to(wanted: str, given: str = token) -> Answer:
+        return team.ask("POST", "/login", body=urlencode({"token": given, "wanted": wanted}).encode(), headers=form)
+
+    found = led_to("/search?q=release%20notes&page=2")
+    assert (found.status, found.headers["location"]) == (303, "/search?q=release%20notes&page=2")
+    # A wrong token is asked for again, and the page is not forgotten.
+    assert b'name="wanted" value="/hosts"' in led_to("/hosts", "nonsense").body
+    for bad in (
+        "//evil.example",
+        "/\\evil.example",
+        "https://evil.example",
+        "/a\r\nset-cookie: x=1",
+        "/\t/evil",
+        "hosts",
+    ):
+        answer = led_to(bad)
+        assert (answer.status, answer.headers["location"]) == (303, "/")
+    assert b'name="wanted"' not in team.get("//evil.example", headers={"accept": "text/html"}).body
 
 
 def test_a_logout_ends_the_login(team: RunningTeam) -> None:

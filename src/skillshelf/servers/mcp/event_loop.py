@@ -284,7 +284,10 @@ async def stopped_by_signal() -> AsyncIterator[anyio.abc.TaskGroup]:
 
         # Before anything else: whoever reads that the server runs may stop it. Not by the functions of the event loop:
         # they set the handlers of the system back when the loop ends, and the process has more to do then.
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        # Who ignores a terminal that is closed, as `nohup` does, goes on.
+        stays = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        numbers = (signal.SIGINT, signal.SIGTERM, *(() if stays else (signal.SIGHUP,)))
+        before = {number: signal.signal(number, stop) for number in numbers}
         try:
             yield group
         finally:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import anyio
 import anyio.to_thread
@@ -130,7 +130,8 @@ class TeamApp:
             challenge += f', scope="{READ}"'
         headers = {"www-authenticate": challenge + (', error="invalid_token"' if is_wrong else "")}
         told = "Your login has ended." if is_wrong else ""
-        return _refusal(scope, route, login_page(told, status=401), reason, headers)
+        page = login_page(told, status=401, wanted=_page_asked_for(scope, route))
+        return _refusal(scope, route, page, reason, headers)
 
     def _require_scope(self, scope: Scope, route: TeamRoute, caller: Caller) -> None:
         needed = (METRICS_READ,) if route.access == METRICS_ACCESS else route.scopes
@@ -263,6 +264,14 @@ def _refusal(
         shown = {**HEADERS, **headers, "content-type": page.media_type}
         return RequestRefused(page.status, page.body.decode(), shown)
     return RequestRefused(page.status, reason, headers)
+
+
+def _page_asked_for(scope: Scope, route: TeamRoute | None) -> str:
+    """Return the address of a page, with its query, to go to after a login."""
+    if route is None or not route.is_page:
+        return ""
+    query = scope["query_string"].decode("latin-1")
+    return quote(scope["path"]) + (f"?{query}" if query else "")
 
 
 def _not_now(scope: Scope, route: TeamRoute | None, reason: str) -> RequestRefused:

@@ -2,8 +2,9 @@
 
 import ctypes
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from skillshelf.shelf import Shelf
 if TYPE_CHECKING:
     from skillshelf.servers.team.blobs import BlobStore
 
-__all__ = ["open_team_database", "require_extra", "serve"]
+__all__ = ["AccessLog", "access_log", "open_team_database", "require_extra", "serve"]
 
 _EXTRA = ("mcp", "anyio", "uvicorn", "starlette", "watchfiles", "jwt", "cryptography", "jinja2", "markdown_it", "nh3")
 
@@ -72,6 +73,8 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     from skillshelf.servers.team.published_catalog import PublishedCatalogs
     from skillshelf.servers.team.server import TeamServer
 
+    # As nginx has it, for logrotate; without a file it changes nothing, and does not end the server.
+    signal.signal(signal.SIGUSR1, lambda *_: log.reopen() if log is not None else None)
     _give_memory_back()
     # What only reads rows waits for each of them while something computes: ten times shorter than by default.
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -168,24 +171,44 @@ def _note_at_start(database: Database, *, is_local: bool) -> None:
         note("nobody has a token yet; make one with `skillshelf serve token create NAME --scope skills:read`")
 
 
-def access_log(path: str | None) -> Callable[[str], None] | None:
-    """Return how a line of the access log is written: to standard error, to a file, or not at all for `none`."""
-    if path == "none":
-        return None
-    if path is None or path == "-":
-        descriptor = 2
-    else:
+class AccessLog:
+    """Writes the lines of the access log to standard error or to a file, which can be opened again."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._descriptor = 2 if path is None else self._opened(path)
+
+    def __call__(self, line: str) -> None:
+        """Write a line; a full disk or a closed terminal must not end requests."""
+        with suppress(OSError):
+            os.write(self._descriptor, line.encode())
+
+    def reopen(self) -> None:
+        """Open the file again, which somebody may have moved away; if that is not possible, go on with the old one."""
+        if self._path is None:
+            return
         try:
-            descriptor = open_to_append(os.path.abspath(path))
+            opened = self._opened(self._path)
+        except ConfigurationError as error:
+            note(str(error))
+            return
+        # One step for a thread that writes just now.
+        os.dup2(opened, self._descriptor, inheritable=False)
+        os.close(opened)
+
+    @staticmethod
+    def _opened(path: str) -> int:
+        try:
+            return open_to_append(path)
         except NotRegular as error:
             hint = "without --access-log it goes to standard error, and with none nowhere"
             raise ConfigurationError(f"the access log {path} is a {error.kind}, not a file ({hint})") from None
         except OSError as error:
             raise ConfigurationError(f"the access log {path} cannot be written: {error.strerror}") from None
 
-    def write(line: str) -> None:
-        # A full disk or a closed terminal must not end requests.
-        with suppress(OSError):
-            os.write(descriptor, line.encode())
 
-    return write
+def access_log(path: str | None) -> AccessLog | None:
+    """Return the access log: on standard error, in a file, or None for `none`."""
+    if path == "none":
+        return None
+    return AccessLog(None if path is None or path == "-" else os.path.abspath(path))

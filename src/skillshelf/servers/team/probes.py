@@ -1,5 +1,6 @@
 """The routes for operators and browsers: health, readiness, metrics, login, and the metadata of authorization."""
 
+import re
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -23,6 +24,8 @@ __all__ = ["COOKIE", "METADATA_PATH", "cookie_in", "login_answer", "probe_routes
 COOKIE: Final = "skillshelf_login"
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 _FORM_BYTES = 16 * 1024
+# Two slashes, and for browsers also a backslash, begin the name of a host.
+_OWN_PAGE = re.compile(r"/(?!/)[!-\[\]-~]{0,2000}")
 _NOT_ENDED = (
     "This browser is logged out. The database does not answer, so the login itself ends later, by its own time. "
     "If somebody else may have the cookie, ask an operator to revoke your token."
@@ -66,9 +69,9 @@ def show_metadata(request: TeamRequest) -> TeamAnswer:
 # Logins -------------------------------------------------------------------------------------------
 
 
-def login_answer(told: str = "", status: int = 200) -> TeamAnswer:
+def login_answer(told: str = "", status: int = 200, wanted: str = "") -> TeamAnswer:
     """Return the page with the form that takes a token."""
-    page = login_page(told, status=status)
+    page = login_page(told, status=status, wanted=wanted)
     return TeamAnswer(page.body, page.status, page.media_type, tuple(HEADERS.items()))
 
 
@@ -85,7 +88,7 @@ def log_in(request: TeamRequest) -> TeamAnswer:
         form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=8)
     except ValueError:
         return login_answer("A token is the only thing to send here.", 400)
-    token = form.get("token", [""])[0].strip()
+    token, wanted = form.get("token", [""])[0].strip(), _own_page(form.get("wanted", [""])[0])
     people, metrics = request.services.authenticator, request.services.metrics
     try:
         # A cookie must not be used to make another one that lives longer.
@@ -95,15 +98,20 @@ def log_in(request: TeamRequest) -> TeamAnswer:
         cookie, expires = add_login(request.services.database, caller, people.expiry(token))
     except NotAuthenticated:
         metrics.add("skillshelf_logins_total", outcome="refused")
-        return login_answer("This token is not valid here, or no longer.", 401)
+        return login_answer("This token is not valid here, or no longer.", 401, wanted)
     except IssuerAway:
-        return login_answer("The issuer of this token does not answer; try again.", 503)
+        return login_answer("The issuer of this token does not answer; try again.", 503, wanted)
     except DatabaseFull:
-        return login_answer(f"Nobody can log in now: {NO_SPACE}.", 503)
+        return login_answer(f"Nobody can log in now: {NO_SPACE}.", 503, wanted)
     except DatabaseAway:
-        return login_answer("The database does not answer; try again.", 503)
+        return login_answer("The database does not answer; try again.", 503, wanted)
     metrics.add("skillshelf_logins_total", outcome="done")
-    return _redirect(_set_cookie(request, cookie, max(1, (expires - people.now_ms()) // 1000)))
+    return _redirect(_set_cookie(request, cookie, max(1, (expires - people.now_ms()) // 1000)), wanted or "/")
+
+
+def _own_page(wanted: str) -> str:
+    """Return an address of this server that a form names; empty for any other text, which could lead elsewhere."""
+    return wanted if _OWN_PAGE.fullmatch(wanted) else ""
 
 
 def log_out(request: TeamRequest) -> TeamAnswer:
@@ -124,7 +132,7 @@ def _set_cookie(request: TeamRequest, value: str, seconds: int) -> str:
     return f"{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 
 
-def _redirect(cookie: str, where: str = "/") -> TeamAnswer:
+def _redirect(cookie: str, where: str) -> TeamAnswer:
     return TeamAnswer(b"", 303, "text/plain", (("location", where), ("set-cookie", cookie), *HEADERS.items()))
 
 

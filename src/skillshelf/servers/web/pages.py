@@ -183,9 +183,9 @@ def failed_page(request: Request, error: Exception) -> Response:
     return page_response(message_page("This page failed", text, status=500, back=True))
 
 
-def login_page(told: str = "", *, status: int = 200) -> PageAnswer:
-    """Return the page with the form that takes a token, and what to tell whoever sees it."""
-    body = _templates().get_template("login.html").render(told=told, base="")
+def login_page(told: str = "", *, status: int = 200, wanted: str = "") -> PageAnswer:
+    """Return the page with the form that takes a token, what to tell whoever sees it, and the page that was wanted."""
+    body = _templates().get_template("login.html").render(told=told, base="", wanted=wanted)
     return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
 
 
