@@ -195,7 +195,7 @@ FULL = """
 import json, sys
 from pathlib import Path
 from support.journal_streams import chain, events
-from support.published_servers import fetched, packed, served_process, token_for, running_server, token_for
+from support.published_servers import packed, running_server, token_for
 from skillshelf.servers.team.values import Caller
 
 disk = Path(sys.argv[1])
