@@ -409,7 +409,10 @@ def _newer_approved(approved: Sequence[Release], before: Container[str]) -> Rele
 
 
 def yank_release(transaction: Transaction, caller: Caller, release: Release, rev: int, why: str) -> bool:
-    """Mark a release as yanked, and let its channels mean others; return False if it was yanked before."""
+    """Mark a release as yanked, and let its channels go back; return False if it was yanked before.
+
+    They go to the newest release that is older, never forward: somebody may have gone back from a newer one.
+    """
     if release.yanked:
         return False
     transaction.execute(
@@ -417,9 +420,9 @@ def yank_release(transaction: Transaction, caller: Caller, release: Release, rev
         (caller.subject, why, transaction.tenant, release.name, release.version),
     )
     policy = policy_of(transaction)
-    left = _releases_left(transaction, release.name)
+    older = [one for one in _releases_left(transaction, release.name) if one.rev < release.rev]
     for channel in release.channels:
-        fit = [one for one in left if channel == "latest" or is_approved(one, policy)]
+        fit = [one for one in older if channel == "latest" or is_approved(one, policy)]
         point_channel(transaction, release.name, channel, fit[0].version if fit else None, rev)
     return True
 
