@@ -835,7 +835,7 @@ RELEASE_PAGES = 100
 RELEASE_VERSION_CHARS = 128
 """Characters of the version of a release."""
 
-CATALOG_POLL_SECONDS = 5
+CATALOG_POLL_SECONDS = 2
 """Time after which a team server looks for a new revision of a catalog, if nobody tells it before."""
 
 SNAPSHOTS_KEPT = 3

@@ -35,6 +35,9 @@ _CLOSE_SECONDS = 5.0
 _REST_SECONDS = 30.0
 _AWAY_SECONDS = 0.5
 
+_LOOKS_FOR_A_BUILDER = 8
+"""Looks at the database after which a server builds a snapshot that the server which published has not built."""
+
 
 class PublishedCatalogs:
     """The shelves of all tenants in use, which follow the database: when it tells of a change, and every few seconds.
@@ -230,7 +233,7 @@ class PublishedCatalogs:
         now = time.monotonic()
         if not isinstance(waiting, tuple) or waiting[0] != shelf.state.rev:
             shelf.attachments["waits for snapshot"] = (shelf.state.rev, now)
-        elif now - waiting[1] > 3 * self._seconds:
+        elif now - waiting[1] > _LOOKS_FOR_A_BUILDER * self._seconds:
             shelf.attachments["waits for snapshot"] = (shelf.state.rev, now)
             with self._built:
                 self._to_build.add(shelf.tenant)
