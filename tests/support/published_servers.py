@@ -149,8 +149,9 @@ def served_process(home: Path, database: str, blobs: Path, *more: str) -> Iterat
     listen = () if "--listen" in more else ("--listen", "127.0.0.1:0")
     options = [*listen, "--database", database, "--blobs", str(blobs), "--access-log", "none", *more]
     with log.open("wb") as output:
+        # Whoever runs these tests may ignore the signal, as `nohup` does, and the server would then ignore it too.
         process = subprocess.Popen(
-            [sys.executable, "-m", "skillshelf", "serve", *options],
+            ["env", "--default-signal=HUP", sys.executable, "-m", "skillshelf", "serve", *options],
             cwd=home / "work",
             env=env,
             stderr=output,
