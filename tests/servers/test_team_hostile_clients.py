@@ -125,6 +125,9 @@ def test_others_are_served_while_somebody_tries_tokens(attacked: Attacked) -> No
     async def run() -> None:
         async with attack.running():
             await honest(attacked.reader, 4)
+            async with asyncio.timeout(60):
+                while not attack.tried:
+                    await asyncio.sleep(0.01)
 
     asyncio.run(run())
     assert set(attack.tried) == {401}
