@@ -17,6 +17,7 @@ pytest.importorskip("jwt", reason="needs the extra: pip install 'skillshelf[serv
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from skillshelf.core.limits import TOKEN_CHARS
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, SqliteDatabase
 from skillshelf.servers.team.identity import Authenticator, Issuer, IssuerKeys
@@ -333,6 +334,7 @@ def test_a_signed_token_for_what_is_no_subject_is_nobody(
 
 
 BAD: dict[str, Callable[[IssuerUnderTest], str]] = {
+    "longer than any token": lambda issuer: issuer.token(padding="x" * TOKEN_CHARS),
     "expired": lambda issuer: issuer.token(exp=int(time.time()) - 60),
     "without expiry": lambda issuer: issuer.token(exp=None),
     "not valid yet": lambda issuer: issuer.token(nbf=int(time.time()) + 60),

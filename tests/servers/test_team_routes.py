@@ -415,6 +415,9 @@ def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(team: Run
     assert "Secure" in log_in(team, token, **{"x-forwarded-proto": "https"}).headers["set-cookie"]
     given = {"cookie": cookie.partition(";")[0]}
     assert team.get("/api/v1/me", headers=given).json["subject"] == "ada"
+    # Who may set a cookie for this name beside it cannot say which one counts.
+    other = log_in(team, team.token("eve", "skills:read")).headers["set-cookie"].partition(";")[0]
+    assert team.get("/api/v1/me", headers={"cookie": f"{given['cookie']}; {other}"}).status == 401
     # Nothing can be changed by it, and it is not a token.
     assert team.ask("POST", "/mcp", headers=given, body=b"{}").status == 401
     assert log_in(team, given["cookie"].partition("=")[2]).status == 401

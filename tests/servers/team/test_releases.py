@@ -187,6 +187,26 @@ def test_a_policy_that_asks_for_less_leaves_a_channel_that_went_back(server: Ser
     assert server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions")["channels"]["approved"] == "1"
 
 
+def test_a_policy_that_asks_for_more_takes_the_channel_from_what_it_does_not_approve(server: ServerUnderTest) -> None:
+    publish(server, "deploy", version="1")
+    assert approve(server, "1", PUBLISHER) == "1"
+    path = "/api/v1/skills/deploy/versions"
+    for asked in ({"approvals": 2}, {"approve_own": False}):
+        server.json(ADMIN, "PUT", "/api/v1/policy", asked)
+        assert server.json(ADMIN, "GET", path)["channels"] == {"latest": "1"}
+        server.json(ADMIN, "PUT", "/api/v1/policy", {"approvals": 1, "approve_own": True})
+        assert server.json(ADMIN, "GET", path)["channels"] == {"latest": "1", "approved": "1"}
+
+
+@pytest.mark.parametrize("text", ["x" * 501, "two\nlines", "\u202e"])
+def test_a_text_about_a_release_is_short_and_one_line(server: ServerUnderTest, text: str) -> None:
+    for query in ({"source": text}, {"commit": text}):
+        assert "at most 500 printable characters" in publish(server, "deploy", status=400, **query)["error"]["message"]
+    publish(server, "deploy", version="1", source="x" * 500)
+    server.json(PUBLISHER, "POST", "/api/v1/skills/deploy/versions/1/yank", {"why": text}, 400)
+    assert not server.json(READER, "GET", "/api/v1/skills/deploy/versions")["versions"][0]["yanked"]
+
+
 def test_policies_that_change_at_once_all_succeed(server: ServerUnderTest) -> None:
     publish(server, "deploy")
 
@@ -310,6 +330,11 @@ def test_what_a_security_rule_calls_an_error_needs_an_admin(server: ServerUnderT
     accepted = publish(server, "evil", attack, who=ADMIN, accept_rule=rules)
     assert accepted["changed"]
     assert {one["rule"] for one in accepted["findings"]} >= set(rules.split(","))
+    # Or the policy of the tenant, which is an admin's too.
+    server.json(ADMIN, "PUT", "/api/v1/policy", {"accept_rules": rules.split(",")})
+    assert publish(server, "evil", f"{attack} Now.")["changed"]
+    server.json(ADMIN, "PUT", "/api/v1/policy", {"accept_rules": []})
+    assert publish(server, "evil", f"{attack} Again.", status=403)
 
 
 @pytest.mark.parametrize(
@@ -425,6 +450,34 @@ def test_scopes_bound_what_a_caller_reads_and_publishes(server: ServerUnderTest)
     assert publish(server, "backend-other", who=narrow, status=403)
     assert publish(server, "frontend-other", who=narrow)["changed"]
     assert server.call(READER, "POST", "/api/v1/releases", packed("x")).status == 403
+
+
+_INDEX = "/.well-known/agent-skills/index.json"
+
+
+def artifact_at(server: ServerUnderTest, who: Caller, release: dict[str, Any]) -> int:
+    """The status of the address that an index has for a release."""
+    name, digest = release["name"], release["artifact"].removeprefix("sha256:")[:16]
+    return int(server.call(who, "GET", f"/.well-known/agent-skills/{name}/{digest}/{name}.zip").status)
+
+
+def test_an_index_names_and_gives_what_a_caller_may_read_and_nothing_else(server: ServerUnderTest) -> None:
+    seen = publish(server, "frontend-build")["release"]
+    hidden = publish(server, "backend-build")["release"]
+    narrow = caller("fe", "skills:read:frontend-*")
+
+    index = server.json(narrow, "GET", _INDEX)
+    assert [one["name"] for one in index["skills"]] == ["frontend-build"]
+    assert index.keys() == {"$schema", "skills"}
+    asked = server.json(narrow, "GET", _INDEX, name="backend-build,frontend-build")
+    assert [one["name"] for one in asked["skills"]] == ["frontend-build"]
+    assert [artifact_at(server, narrow, one) for one in (seen, hidden)] == [200, 404]
+    assert [artifact_at(server, READER, one) for one in (seen, hidden)] == [200, 200]
+    server.json(ADMIN, "PUT", "/api/v1/policy", {"approved_only": True})
+    server.json(ADMIN, "POST", "/api/v1/skills/frontend-build/versions/1/approve", {})
+    assert [artifact_at(server, READER, one) for one in (seen, hidden)] == [200, 404]
+    # Some digits of a digest are not it.
+    assert server.call(READER, "GET", "/.well-known/agent-skills/frontend-build/s/frontend-build.zip").status == 404
 
 
 def test_a_request_never_gets_an_older_revision_than_it_demands(server: ServerUnderTest) -> None:
