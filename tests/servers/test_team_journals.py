@@ -419,6 +419,7 @@ def test_sessions_are_found_by_subject_client_and_time(place: Place) -> None:
         found = journal_sessions(transaction, subject="ada", client="probe/1.0", since=NOW - DAY_MS)
         assert journal_sessions(transaction, subject="ben") == []
         assert journal_sessions(transaction, until=NOW - DAY_MS) == []
+        assert {row["session"] for row in journal_sessions(transaction)} == {"s1", "s2"}
     assert [(row["session"], row["events"], row["ended_ms"] is not None) for row in found] == [
         ("s2", 2, False),
         ("s1", 4, True),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.needs import require
-from support.published_servers import ServerUnderTest, packed, postgres, running_server
+from support.published_servers import ServerUnderTest, packed, postgres, running_server, skill
 
 from skillshelf.install.pack import zip_of
 from skillshelf.servers.team.upload import read_upload
@@ -200,8 +200,11 @@ def test_a_policy_that_asks_for_more_takes_the_channel_from_what_it_does_not_app
 
 @pytest.mark.parametrize("text", ["x" * 501, "two\nlines", "\u202e"])
 def test_a_text_about_a_release_is_short_and_one_line(server: ServerUnderTest, text: str) -> None:
-    for query in ({"source": text}, {"commit": text}):
-        assert "at most 500 printable characters" in publish(server, "deploy", status=400, **query)["error"]["message"]
+    for refused in (
+        publish(server, "deploy", status=400, source=text),
+        publish(server, "deploy", status=400, commit=text),
+    ):
+        assert "at most 500 printable characters" in refused["error"]["message"]
     publish(server, "deploy", version="1", source="x" * 500)
     server.json(PUBLISHER, "POST", "/api/v1/skills/deploy/versions/1/yank", {"why": text}, 400)
     assert not server.json(READER, "GET", "/api/v1/skills/deploy/versions")["versions"][0]["yanked"]
@@ -343,6 +346,8 @@ def test_what_a_security_rule_calls_an_error_needs_an_admin(server: ServerUnderT
         (b"", "not-an-archive"),
         (b"PK\x03\x04 and nothing", None),
         (zip_of({"SKILL.md": b"---\nname: [deploy\n---\n"}), None),
+        (zip_of({f"{name}/{path}": data for name in "ab" for path, data in skill(name).items()}), "2 skills"),
+        (zip_of({**{f"a/{path}": data for path, data in skill("a").items()}, "b.md": b"x"}), "files outside"),
     ],
 )
 def test_a_broken_upload_is_refused_with_its_rule(server: ServerUnderTest, body: bytes, rule: str | None) -> None:
