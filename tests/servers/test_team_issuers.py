@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from support.http_sites import Request, Route, Site, answer, endless, redirect
 from support.issuers import AUDIENCE, IssuerUnderTest, unsigned
+from support.mcps import HELLO
 from support.teams import RunningTeam, running_team
 from support.trees import Machine, write_skill
 
@@ -28,6 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa  # isort: skip
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # isort: skip
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"
+_JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 ADDRESSES = {"discovery": DISCOVERY, "keys": KEYS, "usual": "/.well-known/jwks.json"}
 
 
@@ -165,6 +167,18 @@ def test_the_claim_of_a_tenant_opens_that_tenant_and_no_other(machine: Machine, 
         assert team.get("/api/v1/me", token).json["tenant"] == "acme"
         assert team.get("/api/v1/skills", token).json["count"] == 0
         assert team.get("/api/v1/skills", issuer.token(scope="admin")).json["count"] == 1
+
+
+def test_a_session_of_somebody_with_the_same_name_at_an_issuer_is_another_ones(
+    honest: tuple[RunningTeam, IssuerUnderTest],
+) -> None:
+    team, issuer = honest
+    own, theirs = team.token("ada", "skills:read"), issuer.token(scope="skills:read")
+    hello, ping = json.dumps(HELLO).encode(), b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}'
+    session = team.ask("POST", "/mcp", own, headers=_JSON, body=hello).headers["mcp-session-id"]
+    given = {**_JSON, "mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+
+    assert [team.ask("POST", "/mcp", one, headers=given, body=ping).status for one in (theirs, own)] == [404, 200]
 
 
 def test_two_keys_of_one_name_both_count(machine: Machine, database: Database) -> None:
