@@ -563,6 +563,19 @@ def test_a_snapshot_that_is_finished_late_takes_the_place_of_no_newer_one(tmp_pa
         assert server.published.blobs.has(late.digest)
 
 
+def test_a_snapshot_with_the_bytes_of_the_one_before_stays_in_the_blob_store(tmp_path: Path) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        rev = publish(server, "deploy", "Mention the frobnicator.", "Ship the site.")
+        built(server, rev)
+        shelf, snapshots = server.published.shelf_of("acme"), server.published.source.snapshots
+        before, skills = shelf.state.snapshot, [skill for skill in shelf.catalog.skills if skill.source == "published"]
+
+        after = snapshots.build("acme", rev + 1, skills, digests_of(skills), shelf.make_ready)
+
+        assert (after.digest, after.rev) == (before.digest, rev + 1)
+        assert server.published.blobs.has(after.digest)
+
+
 def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path}/team.sqlite"
     with running_server(tmp_path, address, home=tmp_path / "a") as first:
