@@ -3,7 +3,8 @@
 `python tools/mutants.py [--list] [--only ID ...] [--changed [REVISION]] [-j N]`. The changes are the rows of
 `tools/mutants.toml`. Each names a statement of `tests/requirements.py`, a text of the source that occurs once, the text
 that replaces it, and the tests that must fail then. Only tests marked with the statement count, so that a mark stands
-where the proof is. Prints a line for each row; the exit status is 1 if a change survives or cannot be made.
+where the proof is; what the team server and the pages promise has no statement there, so the rows `team` need no mark.
+Prints a line for each row; the exit status is 1 if a change survives or cannot be made.
 """
 
 import argparse
@@ -25,12 +26,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Mutant", "Verdict", "marked_tests", "problem_of", "read_table"]
+__all__ = ["TEAM", "Mutant", "Verdict", "marked_tests", "problem_of", "read_table"]
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TABLE = REPOSITORY / "tools" / "mutants.toml"
 SECONDS = 120
 """A test run that takes longer is ended; a change that makes the code run for ever is noticed too."""
+
+TEAM = "team"
+"""The id of the rows of the team server and the pages; their tests need no mark."""
 
 
 class Mutant(NamedTuple):
@@ -47,6 +51,11 @@ class Mutant(NamedTuple):
     def row(self) -> str:
         """The statement and the words."""
         return f"{self.id:6} {self.breaks}"
+
+    @property
+    def mark(self) -> str:
+        """The statement that its tests are marked with; empty if they need no mark."""
+        return "" if self.id == TEAM else self.id
 
 
 class Verdict(NamedTuple):
@@ -86,7 +95,7 @@ def problem_of(mutant: Mutant, repository: Path = REPOSITORY) -> str | None:
         known = marked_tests(repository / file) if (repository / file).is_file() else {}
         if function not in known:
             return f"no such test: {test}"
-        if mutant.id not in known[function]:
+        if mutant.mark and mutant.mark not in known[function]:
             return f"not marked with {mutant.id}: {test}"
     return None
 
@@ -226,7 +235,7 @@ def _in_child(slot: _Slot, job: _Job) -> None:
         write()
         os._exit(0)
 
-    results = _Results(job.mutant.id, write_and_leave) if job.mutant else _Results("")
+    results = _Results(job.mutant.mark, write_and_leave) if job.mutant else _Results("")
     options = ["-q", "-o", "addopts=", "-p", "no:langsmith_plugin", "-p", "no:xdist", "-p", "no:cacheprovider"]
     pytest.main([*options, "--basetemp", str(slot.folder / "tmp"), *job.tests], plugins=[results])
     write()
@@ -346,7 +355,7 @@ def _unproven(mutant: Mutant, outcomes: dict[str, tuple[str, list[str]]]) -> str
         cases = [
             outcome
             for node, (outcome, ids) in outcomes.items()
-            if (node == test or node.startswith(f"{test}[")) and mutant.id in ids
+            if (node == test or node.startswith(f"{test}[")) and (not mutant.mark or mutant.mark in ids)
         ]
         if "failed" in cases:
             return f"fails without the change too: {test}"

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from support.host_runs import Run, json_output
@@ -16,6 +16,14 @@ from support.needs import require
 from support.published_servers import fetched, serving, token_for
 from support.trees import Machine, write_skill
 
+from skillshelf.catalog.store import listed_files
+from skillshelf.catalog.tree import tree_digest
+from skillshelf.core.environment import make_environment
+from skillshelf.core.http_client import HttpAnswer
+from skillshelf.errors import SourceRefused
+from skillshelf.install.pack import zip_of
+from skillshelf.install.server_account import ServerAccount
+from skillshelf.install.team_server import ReleaseClient
 from skillshelf.install.well_known import INDEX_PATH, INDEX_SCHEMA
 
 pytestmark = pytest.mark.slow
@@ -99,6 +107,33 @@ def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, t
     assert refused[0] == 4
     assert "revision 6" in refused[2]
     assert asked == [None, "7", "7"]
+
+
+def test_a_revision_is_remembered_from_an_answer_that_succeeded_alone(machine: Machine) -> None:
+    account = ServerAccount(
+        "sks_acme_x", "https://team.example", make_environment(str(machine.repo), str(machine.home), {})
+    )
+
+    for status, rev in ((404, "9"), (503, "9"), (200, "5"), (200, "6")):
+        headers = {"skillshelf-revision": rev, "skillshelf-tenant": "acme"}
+        account.check(HttpAnswer("https://team.example/", status, headers, b""))
+
+    assert account.headers["Skillshelf-Min-Revision"] == "6"
+
+
+def test_files_that_are_not_those_of_the_tree_are_never_shown_to_who_approves_it(machine: Machine) -> None:
+    contents = {"SKILL.md": skill_text("deploy", "Do it.").encode()}
+    release: Any = {"name": "deploy", "version": "1", "tree": tree_digest(listed_files(contents))}
+    with Site() as site:
+        account = ServerAccount("sks_acme_x", site.url, make_environment(str(machine.repo), str(machine.home), {}))
+        client = ReleaseClient(site.url, account, allow_http=True)
+        place = "/api/v1/skills/deploy/versions/1/artifact"
+        site.routes[place] = answer(zip_of(contents))
+        assert client.files(release) == contents
+        for other in ({**contents, "more.md": b"x"}, {"more.md": b"x"}, {"SKILL.md": b"---\nname: deploy\n---\n"}):
+            site.routes[place] = answer(zip_of(other))
+            with pytest.raises(SourceRefused, match="sends other files of deploy 1 than those of its tree"):
+                client.files(release)
 
 
 def test_a_server_that_was_set_back_is_refused_with_the_file_that_remembers_its_revision(
@@ -236,7 +271,12 @@ def test_a_server_that_wants_a_token_is_answered_with_what_to_do(
     assert f"if this is your team's, set SKILLSHELF_SERVER={team.url}" in unnamed[2]
 
 
-def test_a_token_goes_to_no_server_that_only_a_lock_names(machine: Machine, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [None, "https://team.example"])
+def test_a_token_goes_to_no_server_that_only_a_lock_names(
+    machine: Machine, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None
+) -> None:
+    if named is not None:
+        monkeypatch.setenv("SKILLSHELF_SERVER", named)
     with Site() as site:
         entry = {
             "artifact": "sha256:" + "0" * 64,

@@ -17,6 +17,8 @@ from support.examples import examples
 
 from skillshelf.core.limits import JOURNAL_PROBLEMS
 from skillshelf.journal.file import Journal, Problem, Verification, verify
+from skillshelf.journal.format import seal
+from skillshelf.journal.stored_chain import StoredVerification, verify_stored
 
 same_every_time = settings(max_examples=examples(50), deadline=None, derandomize=True, database=None)
 
@@ -324,3 +326,77 @@ def test_a_file_in_which_everything_is_wrong_is_not_read_to_its_end(lines: Calla
     assert not found.ok
     assert found.lines <= JOURNAL_PROBLEMS + 2
     assert found.problems[-1].detail == "too many problems; the lines after this were not read"
+
+
+# What a server stores -----------------------------------------------------------------------------
+
+Rows = list[dict[str, Any]]
+
+
+def rows_of(lines: list[bytes]) -> Rows:
+    return [{"seq": seq, "line": line.decode()} for seq, line in enumerate(lines)]
+
+
+def stored(rows: Rows, last: bytes) -> StoredVerification:
+    """What verifying some rows says if the server names a last line."""
+    named = json.loads(last)
+    return verify_stored("ab" * 16, rows, acknowledged=named["seq"], head=named["sum"])
+
+
+def removed(rows: Rows, seq: int, **changed: str) -> Rows:
+    """The rows with one whose text was removed with a person."""
+    data = rows[seq]["line"].encode()
+    left = {"seq": seq, "line": None, "sum": json.loads(data)["sum"], "digest": sha256(data).hexdigest()}
+    return [*rows[:seq], {**left, **changed}, *rows[seq + 1 :]]
+
+
+def test_the_lines_that_a_server_stores_verify_whole_and_without_what_it_removed() -> None:
+    lines = written()
+    rows, head = rows_of(lines), json.loads(lines[-1])["sum"]
+
+    assert stored(rows, lines[-1]) == ("ab" * 16, True, LINES, 0, 0, 0, head, ())
+    assert stored(removed(rows, 3), lines[-1])[1:6] == (True, LINES, 0, 1, 0)
+    assert stored(rows[5:], lines[-1])[1:6] == (True, LINES - 5, 0, 0, 5)
+    assert stored([], lines[-1])[1:6] == (True, 0, 0, 0, None)
+    # Lines that came after the server named the last one.
+    assert stored(rows, lines[5]).ok
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda rows: [*rows[:3], *rows[4:]], "removed 3: lines are missing here, from seq 3 to 3"),
+        (lambda rows: rows[:7], "cut 7: seq 11 is the last line, and nothing is left of it"),
+        (lambda rows: [*rows[:4], *rows[3:]], "reordered 3: seq 3 is here after seq 3"),
+        (lambda rows: [*rows[:3], {**rows[4], "seq": 3}, *rows[4:]], "edited 3: its text has seq 4"),
+        (lambda rows: removed(rows, 3, digest="0" * 64), "edited 4: it continues another line than the one before"),
+        (lambda rows: removed(rows, 3, digest=""), "edited 3: it was removed, and its sum and digest are missing"),
+        (lambda rows: [{**rows[0], "digest": "0" * 64}, *rows[1:]], "edited 0: the server gives another digest"),
+        (lambda rows: [*rows[:3], {**rows[3], "seq": "3"}, *rows[4:]], "edited None: it has no place in a journal"),
+        (lambda rows: [{"seq": 0, "line": orphan()}], "edited 0: it continues another line than the one before it"),
+    ],
+)
+def test_what_a_server_changed_in_the_lines_that_it_stores_is_named(
+    spoil: Callable[[Rows], Rows], problem: str
+) -> None:
+    lines = written()
+
+    found = stored(spoil(rows_of(lines)), lines[-1])
+
+    assert not found.ok
+    first = found.problems[0]
+    assert f"{first.kind} {first.seq}: {first.detail}".startswith(problem)
+
+
+def orphan() -> str:
+    """A first line that names one before it."""
+    line, _ = seal({"session": "s", "type": "t", "ts_ms": 1, "seq": 0, "prev": "1" * 64})
+    return line.decode()
+
+
+def test_another_last_line_is_named_and_of_many_problems_the_first_ones() -> None:
+    lines = written()
+
+    (found,) = verify_stored("ab" * 16, rows_of(lines), acknowledged=LINES - 1, head="0" * 64).problems
+    assert (found.kind, found.seq) == ("edited", LINES - 1)
+    assert len(stored([{"seq": seq, "line": ""} for seq in range(500)], lines[-1]).problems) == 20

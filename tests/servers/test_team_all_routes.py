@@ -120,6 +120,29 @@ def test_every_route_of_releases_and_journals_answers_401_without_a_token(team: 
                 assert WORD.encode() not in answer.body
 
 
+def test_the_cookie_of_a_login_reads_and_changes_nothing_on_any_route(team: RunningTeam) -> None:
+    form = f"token={team.token('ada', 'admin')}".encode()
+    given = {"cookie": team.ask("POST", "/login", body=form).headers["set-cookie"].partition(";")[0]}
+
+    for route in reads_of(team):
+        if route.access == PUBLIC:
+            continue
+        for method in ("GET", "POST", "DELETE") if route.method == "*" else (route.method,):
+            for address in addresses_of(team, route):
+                answer = team.ask(method, address, headers=given, body=b"{}" if method != "GET" else None)
+                assert (answer.status == 401) == (route.method != "GET"), (method, address)
+
+
+def test_no_answer_is_kept_for_others_or_taken_for_another_type(team: RunningTeam) -> None:
+    own = team.token("ada", "admin")
+
+    for route in reads_of(team):
+        if route.access != PUBLIC and route.method == "GET":
+            for address, answer in asked(team, route, own):
+                assert answer.headers["cache-control"] in ("private, no-cache", "no-store"), address
+                assert answer.headers["x-content-type-options"] == "nosniff", address
+
+
 def test_the_openapi_document_is_true_of_every_answer_of_every_route(team: RunningTeam) -> None:
     own, poor = team.token("ada", "admin"), team.token("eve", "metrics:read")
     document = team.get("/api/v1/openapi.json", own).json

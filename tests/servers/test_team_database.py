@@ -137,11 +137,16 @@ def test_a_transaction_without_a_tenant_sees_nothing(postgres: PostgresDatabase)
 
 @pytest.mark.slow
 def test_the_tenant_of_a_transaction_ends_with_it(postgres: PostgresDatabase) -> None:
+    fill(postgres, "acme")
+    rows = "select count(*) from skillshelf.stream"
 
-    with postgres.transaction("default") as transaction:
-        transaction.row("select 1")
-    with closing(postgres.connect()) as connection:
-        assert connection.execute("select current_setting('skillshelf.tenant', true)").fetchone() in ((None,), ("",))
+    with postgres.transaction("acme") as transaction:
+        assert transaction.row(rows) != (0,)
+        connection: Any = transaction.connection  # type: ignore[attr-defined]
+
+    # The connection that was used goes back to the others.
+    for query, none in (("select current_setting('skillshelf.tenant', true)", ""), (rows, 0)):
+        assert (connection.execute(query).fetchone()[0] or none) == none
 
 
 def test_a_transaction_is_whole_or_not_at_all(database: Database) -> None:

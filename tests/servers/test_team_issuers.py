@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 from support.http_sites import Request, Route, Site, answer, endless, redirect
 from support.issuers import AUDIENCE, IssuerUnderTest, unsigned
+from support.mcps import HELLO
 from support.teams import RunningTeam, running_team
 from support.trees import Machine, write_skill
 
+from skillshelf.core.limits import KEY_REFETCH_SECONDS
 from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.identity import Issuer
 from skillshelf.servers.team.tokens import set_member
@@ -28,6 +30,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa  # isort: skip
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # isort: skip
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"
+_JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 ADDRESSES = {"discovery": DISCOVERY, "keys": KEYS, "usual": "/.well-known/jwks.json"}
 
 
@@ -167,6 +170,18 @@ def test_the_claim_of_a_tenant_opens_that_tenant_and_no_other(machine: Machine, 
         assert team.get("/api/v1/skills", issuer.token(scope="admin")).json["count"] == 1
 
 
+def test_a_session_of_somebody_with_the_same_name_at_an_issuer_is_another_ones(
+    honest: tuple[RunningTeam, IssuerUnderTest],
+) -> None:
+    team, issuer = honest
+    own, theirs = team.token("ada", "skills:read"), issuer.token(scope="skills:read")
+    hello, ping = json.dumps(HELLO).encode(), b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}'
+    session = team.ask("POST", "/mcp", own, headers=_JSON, body=hello).headers["mcp-session-id"]
+    given = {**_JSON, "mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+
+    assert [team.ask("POST", "/mcp", one, headers=given, body=ping).status for one in (theirs, own)] == [404, 200]
+
+
 def test_two_keys_of_one_name_both_count(machine: Machine, database: Database) -> None:
     with team_of(machine, database) as (_, site, issuer):
         issuer.keys["rsa-new"] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -202,10 +217,16 @@ HOSTILE: Mapping[str, dict[str, Route]] = {
 }
 
 
+def rounds_since(began: float) -> int:
+    """How often an issuer may have been asked since a time: once, and again on a slow machine."""
+    return 1 + int((time.monotonic() - began) / KEY_REFETCH_SECONDS)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_issuer_costs_its_own_tokens_and_nothing_else(
     machine: Machine, database: Database, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    began = time.monotonic()
     with team_of(machine, database, **HOSTILE[name]) as (team, site, issuer):
         refused = [team.get("/api/v1/me", issuer.token(jti=str(number))).status for number in range(5)]
 
@@ -215,7 +236,7 @@ def test_a_hostile_issuer_costs_its_own_tokens_and_nothing_else(
         assert b"database" not in told
         assert team.get("/api/v1/me", team.token("bob", "skills:read")).status == 200
         # One round of fetching: the other tokens do not ask again.
-        assert len([one for one in site.requests if one.path == DISCOVERY]) == 1
+        assert len([one for one in site.requests if one.path == DISCOVERY]) <= rounds_since(began)
     # The operator learns of it once, also if the keys were asked for often.
     assert capsys.readouterr().err.count("cannot be fetched: ") == 1
 
@@ -237,6 +258,7 @@ def test_an_issuer_that_leads_to_a_private_address_is_not_followed(machine: Mach
 def test_unknown_keys_do_not_make_the_server_ask_the_issuer_again_and_again(
     machine: Machine, database: Database
 ) -> None:
+    began = time.monotonic()
     with team_of(machine, database) as (team, site, issuer):
         assert team.get("/api/v1/me", issuer.token()).status == 200
         tokens = [issuer.token("ed", headers={"kid": f"unknown-{number}"}) for number in range(120)]
@@ -245,7 +267,8 @@ def test_unknown_keys_do_not_make_the_server_ask_the_issuer_again_and_again(
             found = list(pool.map(lambda token: team.get("/api/v1/me", token).status, tokens))
 
         assert set(found) == {401}
-        assert len(site.requests) <= 4
+        # The document and the keys, for the first token and for one of the unknown keys.
+        assert len(site.requests) <= 2 * (1 + rounds_since(began))
 
 
 def test_an_issuer_that_hangs_keeps_nobody_waiting_but_its_own_tokens(machine: Machine, database: Database) -> None:

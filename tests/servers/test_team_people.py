@@ -17,6 +17,7 @@ pytest.importorskip("jwt", reason="needs the extra: pip install 'skillshelf[serv
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from skillshelf.core.limits import TOKEN_CHARS
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.team.database import Database, SqliteDatabase
 from skillshelf.servers.team.identity import Authenticator, Issuer, IssuerKeys
@@ -204,6 +205,21 @@ def test_while_the_database_is_away_known_tokens_work_ten_minutes_and_others_wai
         remembering.authenticate(made.token)
 
 
+def test_a_token_that_was_refused_once_does_not_count_again_when_the_database_goes_away(database: Database) -> None:
+    clock = Clock()
+    remembering = people(database, clock=clock)
+    made = create_token(database, "default", "ada")
+    remembering.authenticate(made.token)
+    revoke_tokens(database, "default", made.id)
+    clock.now += 61
+    with pytest.raises(NotAuthenticated):
+        remembering.authenticate(made.token)
+    remembering._database = Absent()  # type: ignore[assignment]
+
+    with pytest.raises(DatabaseAway):
+        remembering.authenticate(made.token)
+
+
 # Logins -------------------------------------------------------------------------------------------
 
 
@@ -213,7 +229,20 @@ def test_a_login_ends_with_its_token(database: Database) -> None:
     cookie, _ = add_login(database, caller, None)
 
     assert people(database).authenticate(cookie) == caller
-    revoke_tokens(database, "default", made.id)
+    assert revoke_tokens(database, "default", made.id) == (1, 1)
+    # A browser may log in with a token that is still remembered.
+    late, _ = add_login(database, caller, None)
+    for one in (cookie, late):
+        with pytest.raises(NotAuthenticated):
+            people(database).authenticate(one)
+
+
+def test_a_login_ends_when_its_token_expires_whatever_its_own_time_is(database: Database) -> None:
+    made = create_token(database, "default", "ada", ["skills:read"])
+    cookie, _ = add_login(database, people(database).authenticate(made.token), None)
+    with database.transaction("default") as transaction:
+        transaction.execute("update token set expires = ? where tenant = 'default'", (int(time.time() * 1000) - 1,))
+
     with pytest.raises(NotAuthenticated):
         people(database).authenticate(cookie)
 
@@ -297,6 +326,7 @@ def test_a_claim_names_the_tenant_and_the_members_role_counts_without_scopes(
 
 
 BAD: dict[str, Callable[[IssuerUnderTest], str]] = {
+    "longer than any token": lambda issuer: issuer.token(padding="x" * TOKEN_CHARS),
     "expired": lambda issuer: issuer.token(exp=int(time.time()) - 60),
     "without expiry": lambda issuer: issuer.token(exp=None),
     "not valid yet": lambda issuer: issuer.token(nbf=int(time.time()) + 60),
@@ -405,11 +435,21 @@ def test_while_the_issuer_is_away_known_keys_work_for_ten_minutes(database: Data
         remembering.authenticate(issuer.token(jti="a third"))
 
 
+def _with_use(document: Mapping[str, Any], use: str) -> Mapping[str, Any]:
+    """A document of an issuer whose keys are all for another use."""
+    keys = [{**key, "use": use} for key in document.get("keys", []) if isinstance(key, dict)]
+    return {**document, "keys": keys} if keys else document
+
+
 def test_a_document_of_another_issuer_and_weak_keys_do_not_count(database: Database, issuer: IssuerUnderTest) -> None:
     issuer.keys["rsa-weak"] = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     issuer.offered = ["rsa-weak"]
     with pytest.raises(NotAuthenticated), pytest.warns():
         people(database, issuer).authenticate(issuer.token("rsa-weak"))
+    issuer.offered = ["rsa"]
+    for_encryption = IssuerKeys(ISSUER, lambda url: _with_use(issuer.fetch(url), "enc"))
+    with pytest.raises(NotAuthenticated):
+        Authenticator(database, for_encryption).authenticate(issuer.token())
     issuer.offered, issuer.name = ["rsa"], "https://evil.example"
     with pytest.raises(IssuerAway):
         people(database, issuer).authenticate(issuer.token())

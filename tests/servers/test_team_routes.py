@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import anyio
 import jsonschema
 import pytest
 from support.teams import Answer, RunningTeam, running_team
@@ -18,6 +19,7 @@ from support.web import shown
 
 from support.issuers import AUDIENCE, IssuerUnderTest, issuer_over_http, unsigned  # isort: skip
 
+from skillshelf.servers.mcp.request_line import RequestRefused
 from skillshelf.servers.team.blobs import FolderBlobs
 from skillshelf.servers.team.database import Database, SqliteDatabase
 from skillshelf.servers.team.identity import Issuer
@@ -304,6 +306,10 @@ def test_metrics_are_for_this_machine_and_for_administrators(team: RunningTeam) 
     assert team.get("/metrics").status == 200
     assert team.get("/metrics", headers=passed_on).status == 401
     assert team.get("/metrics", headers={"host": "skills.example"}).status == 401
+    from_elsewhere = {"path": "/metrics", "headers": [(b"host", b"127.0.0.1")], "client": ("192.0.2.1", 40000)}
+    with pytest.raises(RequestRefused) as refused:
+        anyio.run(team.server.app.authorize, {"method": "GET", "query_string": b"", "scheme": "http", **from_elsewhere})
+    assert refused.value.status == 401
     assert team.get("/metrics", reader, headers=passed_on).status == 403
     text = team.get("/metrics", admin, headers=passed_on).body.decode()
     assert 'skillshelf_requests_total{method="GET",route="/metrics",status="401"} 2' in text
@@ -364,10 +370,12 @@ def test_the_access_log_says_whom_a_proxy_passed_on(team: RunningTeam) -> None:
 
 
 def test_a_token_without_its_word_is_told_how_it_is_sent(team: RunningTeam) -> None:
-    answer = team.get("/api/v1/me", headers={"authorization": team.token("ada", "skills:read")})
+    token = team.token("ada", "skills:read")
 
-    assert answer.status == 401
-    assert "send Authorization: Bearer TOKEN" in answer.body.decode()
+    for given in (token, f"Basic {token}"):
+        answer = team.get("/api/v1/me", headers={"authorization": given})
+        assert answer.status == 401
+        assert "send Authorization: Bearer TOKEN" in answer.body.decode()
 
 
 def test_the_metadata_of_authorization_names_the_issuer(machine: Machine, tmp_path: Path) -> None:
@@ -407,6 +415,9 @@ def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(team: Run
     assert "Secure" in log_in(team, token, **{"x-forwarded-proto": "https"}).headers["set-cookie"]
     given = {"cookie": cookie.partition(";")[0]}
     assert team.get("/api/v1/me", headers=given).json["subject"] == "ada"
+    # Who may set a cookie for this name beside it cannot say which one counts.
+    other = log_in(team, team.token("eve", "skills:read")).headers["set-cookie"].partition(";")[0]
+    assert team.get("/api/v1/me", headers={"cookie": f"{given['cookie']}; {other}"}).status == 401
     # Nothing can be changed by it, and it is not a token.
     assert team.ask("POST", "/mcp", headers=given, body=b"{}").status == 401
     assert log_in(team, given["cookie"].partition("=")[2]).status == 401

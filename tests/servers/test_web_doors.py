@@ -56,6 +56,7 @@ def test_a_look_without_opening_does_not_use_the_token_up(door: tuple[object, On
     app, access = door
 
     assert ask(app, f"/?token={access.token}", method="HEAD").status == 401
+    assert ask(app, f"/skills?token={access.token}").status == 401
     assert ask(app, f"/?token={access.token}").status == 303
 
 
@@ -82,6 +83,8 @@ def test_another_name_of_this_machine_is_refused_first(door: tuple[object, OneTi
     app, access = door
 
     assert ask(app, f"/?token={access.token}", headers={"host": host}).status == 421
+    # A second one could be what another program on the way goes by.
+    assert ask(app, f"/?token={access.token}", headers={"Host": host}).status == 421
     assert ask(app, f"/?token={access.token}").status == 303
 
 
@@ -99,6 +102,7 @@ def test_a_page_of_another_origin_is_refused(machine: Machine, origin: str) -> N
     browser = Browser(catalogue_of(machine))
 
     assert browser.get("/", origin=origin).status == 403
+    assert browser.get("/", origin=origin, Origin=f"http://{HOST}").status == 403
     assert browser.get("/", origin=f"http://{HOST}").status == 200
 
 
@@ -117,10 +121,15 @@ def test_every_answer_forbids_what_pages_do_not_need(machine: Machine) -> None:
 
     for path in [*PATHS, "/static/page.css", "/static/none", "/nothing"]:
         headers = browser.get(path).headers
-        assert "default-src 'none'" in headers["content-security-policy"]
-        assert "unsafe" not in headers["content-security-policy"]
+        policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+        assert policy == {
+            **dict.fromkeys(("default-src", "base-uri", "frame-ancestors"), "'none'"),
+            **dict.fromkeys(("style-src", "script-src", "img-src", "connect-src", "form-action"), "'self'"),
+        }
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
+        for name in ("referrer-policy", "cross-origin-opener-policy", "cross-origin-resource-policy"):
+            assert headers[name] == "same-origin"
 
 
 class _Broken:

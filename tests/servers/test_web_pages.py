@@ -639,6 +639,13 @@ def test_a_text_has_no_absolute_path(text: str, expected: str | None) -> None:
     assert ShownPaths("/w/repo", "/h/ada").text(text) == (expected or text)
 
 
+def test_of_a_path_elsewhere_only_the_end_is_shown() -> None:
+    paths = ShownPaths("/w/repo", "/h/ada")
+
+    assert [paths.path(path) for path in ("/w/repo", "/w/repo/a", "/h/ada/b")] == [".", "a", "~/b"]
+    assert [paths.path(path) for path in ("/srv/team/c", "/home/bobby/d", "/w/repository/e")] == ["…/c", "~/d", "…/e"]
+
+
 def test_a_folder_of_one_name_is_not_found_in_other_paths() -> None:
     text = "lib/src/main.c, ${X}/src/y, path/to/root/x and a/root/b"
 
@@ -926,6 +933,22 @@ def test_links_and_pictures_elsewhere_are_text() -> None:
     assert "a <code>https://evil.example</code>" in html
     assert "[picture: b] <code>x.png</code>" in html
     assert html.count("https://own.example") == 1
+
+
+def test_no_address_elsewhere_is_a_link_whatever_the_files_of_a_skill_are_called() -> None:
+    text = "[a](https://evil.example) [b](javascript:alert(1)) [c](//evil.example) [d](/etc/passwd) [e](data:x) [f](x)"
+
+    html = str(render_markdown(text, lambda path: f"/files/{path}"))
+
+    assert re.findall(r"<a [^>]*>", html) == ['<a href="/files/x">']
+
+
+def test_elements_in_a_text_are_text_and_a_table_has_no_style_of_its_own() -> None:
+    html = str(render_markdown('a <em>b</em>\n\n<div class="notice">c</div>\n\n|d|\n|:-:|\n|e|\n', lambda path: None))
+
+    assert "a &lt;em&gt;b&lt;/em&gt;" in html
+    assert '&lt;div class="notice"&gt;c' in html
+    assert "<td>e</td>" in html
 
 
 def test_a_link_without_a_text_shows_its_file() -> None:

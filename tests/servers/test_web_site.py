@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -225,6 +226,18 @@ def test_nothing_is_written_or_removed_through_a_link(machine: Machine) -> None:
 
     assert machine.run("site", str(machine.base / "out")).returncode == 2
     assert _files(outside) == before
-    (machine.base / "out" / MARKER).write_text('{"site": 1, "files": ["../outside/page.css", "/etc/x"]}')
-    machine.run("site", str(machine.base / "out"))
-    assert _files(outside) == before
+
+
+def test_nothing_is_removed_that_a_marker_names_outside_of_its_site(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    _write(machine)
+    outside = machine.base / "outside.css"
+    outside.write_text("mine")
+    (machine.base / "out/old.html").write_text("of an earlier site")
+    names = ["../outside.css", str(outside), "static/../../outside.css", "old.html"]
+    (machine.base / "out" / MARKER).write_text(json.dumps({"site": 1, "files": names}))
+
+    _write(machine)
+
+    assert outside.read_text() == "mine"
+    assert not (machine.base / "out/old.html").exists()

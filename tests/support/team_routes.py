@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,16 +50,20 @@ def team_with_releases(machine: Machine, database: Database, folder: Path) -> It
 
 def addresses_of(team: RunningTeam, route: TeamRoute) -> Iterator[str]:
     """The addresses of a route with what the default tenant has: its names, versions, digests and streams."""
-    own = team.token("ada", "admin")
-    release = next(one for one in team.get("/api/v1/releases", own).json["releases"] if one["name"] == SECRET)
-    digest = release["artifact"].removeprefix("sha256:")[:16]
-    parts = {"name": SECRET, "version": "1", "stream": STREAM, "digest": digest, "file": f"{SECRET}.zip"}
+    parts = {"name": SECRET, "version": "1", "stream": STREAM, "digest": _digest(team), "file": f"{SECRET}.zip"}
     parts |= {"session": f"{WORD}-session", "path": "SKILL.md", "slug": SECRET, "key": STREAM, "channel": "latest"}
     path = route.path.replace(":path}", "}")
     for name, value in parts.items():
         path = path.replace("{" + name + "}", value)
     assert "{" not in path, f"the test knows no value for a part of {route.path}"
     yield f"{path}?q=plan&stream={STREAM}&name={SECRET}"
+
+
+@functools.lru_cache(maxsize=1)
+def _digest(team: RunningTeam) -> str:
+    own = team.token("ada", "admin")
+    release = next(one for one in team.get("/api/v1/releases", own).json["releases"] if one["name"] == SECRET)
+    return str(release["artifact"].removeprefix("sha256:")[:16])
 
 
 def asked(team: RunningTeam, route: TeamRoute, token: str | None) -> Iterator[tuple[str, Answer]]:

@@ -22,7 +22,6 @@ from skillshelf.core.limits import (
     JOURNAL_LINE_BYTES,
     JOURNAL_PUSH_TRIES,
     JOURNAL_ROWS,
-    REQUEST_BYTES,
 )
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
@@ -508,12 +507,8 @@ class _Push:
         return line if line.sum == self._head else _Misfit(replaced or problem, line=line)
 
     def _send(self, batch: list[bytes]) -> str | None:
-        """Send a batch, in halves if it is too large compressed; return the complaint of the server."""
-        body = _body(batch)
-        if len(body) > REQUEST_BYTES and len(batch) > 1:
-            middle = len(batch) // 2
-            return self._send(batch[:middle]) or self._send(batch[middle:])
-        acknowledged, stored, refused = self._server.send(self.stream, self._machine, body)
+        """Send a batch; return the complaint of the server."""
+        acknowledged, stored, refused = self._server.send(self.stream, self._machine, _body(batch))
         self._stored += min(stored, len(batch))
         last = sent_line(batch[-1])
         sent = last.seq if isinstance(last, SentLine) else -1

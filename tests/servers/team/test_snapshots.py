@@ -12,6 +12,7 @@ from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.needs import require
@@ -22,6 +23,7 @@ from skillshelf.core.environment import make_environment
 from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
+from skillshelf.servers.team.tenant_shelf import digests_of
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import FILES_AWAY, Caller
 
@@ -510,6 +512,68 @@ def test_a_snapshot_that_was_copied_with_other_stamps_is_fetched_again(
         assert snapshots.placed("acme", record) is not None
         assert list(second.published.source.store.trees()) == []
     assert "do not match its seal, so it is fetched again" in capsys.readouterr().err
+
+
+def test_files_that_are_not_those_of_a_release_are_never_served(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/team.sqlite"
+    with running_server(tmp_path, address, home=tmp_path / "a", seconds=600.0) as server:
+        artifacts = {}
+        for name in ("deploy", "notes"):
+            release = server.json(ADA, "POST", "/api/v1/releases", packed(name, f"Text of {name}."), 201)["release"]
+            artifacts[name] = release["artifact"]
+        built(server, 2)
+        assert "Text of notes." in server.json(ADA, "GET", "/api/v1/skills/notes")["text"]
+        kept = (tmp_path / "a/team/store").rglob("SKILL.md")
+        (stored,) = [path for path in kept if "Text of notes." in path.read_text()]
+    # Somebody changed the files on the machine of the server: they are fetched again.
+    stored.chmod(0o644)
+    stored.write_text("---\nname: notes\ndescription: Use it for notes.\n---\n\nOther text.\n")
+    with running_server(tmp_path, address, home=tmp_path / "a", seconds=600.0) as server:
+        assert "Text of notes." in server.json(ADA, "GET", "/api/v1/skills/notes")["text"]
+    # The database names the archive of another release.
+    with closing(open_database(address)) as database, database.transaction("acme") as transaction:
+        assert transaction.execute("update tree set artifact = ?", (artifacts["notes"],)) == 2
+    with running_server(tmp_path, address, home=tmp_path / "b", seconds=600.0) as server:
+        assert "Text of notes." in server.json(ADA, "GET", "/api/v1/skills/notes")["text"]
+        found = server.call(ADA, "GET", "/api/v1/skills/deploy")
+        assert (found.status, b"Text of notes." in found.body) == (503, False)
+
+
+def test_a_snapshot_that_is_finished_late_takes_the_place_of_no_newer_one(tmp_path: Path) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        rev = publish(server, "deploy", "Mention the frobnicator.", "Ship the site.")
+        built(server, rev)
+        publish(server, "notes")
+        shelf = server.published.shelf_of("acme")
+        built(server, shelf.state.rev)
+        before, snapshots = shelf.state.snapshot, server.published.source.snapshots
+        skills = [skill for skill in shelf.catalog.skills if skill.source == "published"]
+        newer: list[Any] = []
+
+        def overtake(skill: Any) -> None:
+            other = [one for one in skills if one.name == "notes"]
+            newer.append(snapshots.build("acme", before.rev + 2, other, digests_of(other), shelf.make_ready))
+            shelf.make_ready(skill)
+
+        server.published.blobs.remove(before.digest)
+        shutil.rmtree(snapshots.path_of("acme", before.digest))
+        late = snapshots.build("acme", before.rev + 1, skills[:1], digests_of(skills[:1]), overtake)
+
+        assert late == newer[0] == server.published.source.recorded("acme")
+        assert server.published.blobs.has(late.digest)
+
+
+def test_a_snapshot_with_the_bytes_of_the_one_before_stays_in_the_blob_store(tmp_path: Path) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        rev = publish(server, "deploy", "Mention the frobnicator.", "Ship the site.")
+        built(server, rev)
+        shelf, snapshots = server.published.shelf_of("acme"), server.published.source.snapshots
+        before, skills = shelf.state.snapshot, [skill for skill in shelf.catalog.skills if skill.source == "published"]
+
+        after = snapshots.build("acme", rev + 1, skills, digests_of(skills), shelf.make_ready)
+
+        assert (after.digest, after.rev) == (before.digest, rev + 1)
+        assert server.published.blobs.has(after.digest)
 
 
 def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> None:

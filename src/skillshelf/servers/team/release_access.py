@@ -295,7 +295,7 @@ class Releases:
         _require_reader(caller)
         with self._database.transaction(caller.tenant, readonly=True) as transaction:
             rows = transaction.rows(f"{RELEASE_ROWS} and r.name = ?", (caller.tenant, name))
-            meant = [row for row in rows if row[3] == f"sha256:{begin}{row[3][23:]}" and len(begin) == 16]
+            meant = [row for row in rows if row[3][:23] == f"sha256:{begin}"]
             policy = policy_of(transaction)
             found = [one for one in releases_in(transaction, meant) if _may_get(caller, policy, one)] if meant else []
         return self.archive(found[0].artifact) if found else None
