@@ -12,8 +12,10 @@ from support.journal_streams import ADA, chain, events
 from support.teams import running_team
 from support.trees import Machine, write_skill
 from support.waiting import wait_for
+from support.web import links_in, shown
 
 from skillshelf.core.limits import JOURNAL_ROWS, WEB_FILE_BYTES, WEB_PEOPLE_DAYS, WEB_ROWS
+from skillshelf.core.text import encoded_path
 from skillshelf.core.values import CatalogSkill
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.search.collisions import near_duplicates
@@ -152,6 +154,27 @@ def test_the_use_by_people_is_that_of_the_last_days_and_says_so(machine: Machine
     assert [int(number) for number in re.findall(r"<span>(?:<b>)?(\d+)", row)[:2]] == [9, 2]
     assert "zoe" not in page
     assert "zoe" in everybody
+
+
+@pytest.mark.parametrize("name", ["a b.md", "%41.md", "ünï.md", "q'uote\".md", "#1?.md", "sub/{{7}}.md"])
+def test_a_file_of_any_name_is_listed_under_that_name_and_its_link_gives_it(
+    machine: Machine, database: Database, name: str
+) -> None:
+    path = write_skill(machine.home / ".agents/skills", "deploy").parent / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("found")
+
+    with running_team(machine, database) as team:
+        token = team.token("ada", "skills:read")
+        page = team.get("/skills/deploy", token).body.decode()
+        (link,) = [link for link in links_in(page) if "/files/" in link]
+        answer = team.get(link, token)
+        listed = team.get("/api/v1/skills/deploy", token).json["files"]
+
+    assert name in shown(page)
+    assert (answer.status, answer.body) == (200, b"found")
+    assert page.index("/skills/deploy/raw") < page.index(link)
+    assert {file["path"] for file in listed} == {"SKILL.md", encoded_path(name)}
 
 
 def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine, database: Database) -> None:

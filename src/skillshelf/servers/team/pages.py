@@ -88,6 +88,7 @@ from skillshelf.servers.web.catalogue import (
     SkillVersion,
     UsageReport,
     WhyCandidate,
+    file_order,
     matched_beginning,
     matched_parts,
 )
@@ -234,8 +235,8 @@ class TeamCatalogue:
         entry = self._skills.own_entry(skill)
         if isinstance(entry, OmittedSkill):
             return []
-        above = entry.uri.removesuffix(SKILL_FILE)
-        return [FileEntry(one["uri"].removeprefix(above), one["size"]) for one in entry.resources]
+        found = [FileEntry(entry.path_of(one), one["size"]) for one in entry.resources]
+        return sorted(found, key=lambda one: file_order(one.path))
 
     def _read(self, skill: CatalogSkill, path: str, limit: int) -> bytes | None:
         """Return a file of a skill, if it is one of those that are published; raise `TooLarge` or `BlobsAway`."""

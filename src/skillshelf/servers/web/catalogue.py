@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
+from skillshelf.catalog.load import SKILL_FILE
 from skillshelf.core.records import NamedTuple
 from skillshelf.search.query import places
 
@@ -40,6 +41,7 @@ __all__ = [
     "TextPart",
     "UsageReport",
     "WhyCandidate",
+    "file_order",
     "matched_beginning",
     "matched_parts",
     "slug_of",
@@ -130,6 +132,11 @@ class FileEntry(NamedTuple):
     def has_address(self) -> bool:
         """Whether its path can be a part of an address: a line break and a byte that is not UTF-8 cannot."""
         return not _UNADDRESSED.search(self.path)
+
+
+def file_order(path: str) -> tuple[bool, bool, str]:
+    """Return the key by which the files of a skill are sorted: SKILL.md, those beside it, those in folders."""
+    return path != SKILL_FILE, "/" in path, path
 
 
 class FileBytes(NamedTuple):
