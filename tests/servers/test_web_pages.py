@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import html
 import itertools
 import json
 import os
@@ -35,6 +36,8 @@ from support.web import (
 
 from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.core.limits import (
+    WEB_DIFF_CHARS,
+    WEB_DIFF_LINES,
     WEB_FILE_BYTES,
     WEB_FILES,
     WEB_HIT_CHARS,
@@ -279,6 +282,23 @@ def test_a_changed_line_of_dashes_is_not_taken_for_the_name_of_a_file(machine: M
     lines = re.findall(r'<span class="(\w+)">([+-][^<]*)', Browser(catalogue_of(machine)).get("/skills/pdf/diff").text)
 
     assert [kind for kind, _ in lines] == ["file", "file", "minus", "minus", "plus", "plus"]
+
+
+def test_a_long_file_does_not_hide_what_changes_in_the_files_after_it(machine: Machine) -> None:
+    source = upstream(machine, files={"run.py": "print('old')\n"})
+    assert machine.run("add", str(source), "--yes").returncode == 0
+    long = {"A.txt": "many\n" * (WEB_DIFF_LINES + 10), "B.txt": "w" * (WEB_DIFF_CHARS + 10)}
+    upstream(machine, files={"run.py": "print('new')\n", **long})
+    assert machine.run("update", "pdf", "--yes").returncode == 0
+
+    page = html.unescape(Browser(catalogue_of(machine)).get("/skills/pdf/diff").text)
+    files = dict(re.findall(r"<h2[^>]*><code>([^<]*)</code>(.*?)</section>", page, re.DOTALL))
+
+    assert "+print('new')" in files["run.py"]
+    assert "Not shown" not in files["run.py"]
+    assert re.search(r"Not shown here: [\d,]+ more lines", files["A.txt"])
+    assert "Not shown here: the end of this line" in files["B.txt"]
+    assert len(page) < 2 * WEB_DIFF_CHARS
 
 
 def test_what_was_not_asked_is_not_called_up_to_date(machine: Machine) -> None:

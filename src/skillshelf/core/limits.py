@@ -229,6 +229,7 @@ __all__ = [
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
     "WEB_CONNECTIONS",
+    "WEB_DIFF_CHARS",
     "WEB_DIFF_LINES",
     "WEB_FILES",
     "WEB_FILE_BYTES",
@@ -933,7 +934,10 @@ WEB_TABLE_COLUMNS = 60
 """Columns of a table on the page of a skill; with a wider one the tables of that text are shown as they are written."""
 
 WEB_DIFF_LINES = 3_000
-"""Lines of a difference on one page."""
+"""Lines of a difference on one page; files with few are shown whole, and long ones share the rest."""
+
+WEB_DIFF_CHARS = 500_000
+"""Characters of a difference on one page, shared in the same way."""
 
 WEB_SEARCH_CHARS = 400
 """Characters of a query that is typed into a page."""

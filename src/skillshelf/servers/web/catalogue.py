@@ -162,11 +162,15 @@ class SkillVersion(NamedTuple):
 
 
 class DiffLines(NamedTuple):
-    """One file that differs between two versions; the lines are those of a unified diff."""
+    """One file that differs between two versions; the lines are those of a unified diff.
+
+    `left_out` says in words what is not among them; it is empty if nothing is missing.
+    """
 
     path: str
     state: str
     lines: tuple[str, ...]
+    left_out: str = ""
 
 
 class SkillDiff(NamedTuple):
