@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from support.embedding_server import EmbeddingServer
 from support.installs import trusted, upstream
-from support.journal_streams import write_journal
+from support.journal_streams import chain, write_journal
 from support.trees import Machine, write_skill
 from support.usage_journals import make_home, make_journals
 from support.waiting import wait_for
@@ -572,6 +572,23 @@ def test_a_session_named_by_a_path_is_shown_without_it(machine: Machine, tmp_pat
 
     assert "/srv" not in listed + story
     assert "<h1>Session</h1>" in story
+
+
+def test_an_event_of_any_type_and_time_is_shown_without_paths_and_in_its_column(
+    machine: Machine, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    odd = [("session_started", 0), ("/srv/ada/secret", -(10**15)), ("tool_ended", 10**18)]
+    path.write_bytes(b"\n".join(chain([{"session": "s", "type": kind, "ts_ms": ts_ms} for kind, ts_ms in odd])) + b"\n")
+    browser = Browser(catalogue_of(machine, path))
+
+    listed = browser.get("/journal").text
+    story = browser.get(next(link for link in links_in(listed) if link.startswith("/journal/"))).text
+
+    assert "/srv" not in story
+    assert "secret" in story
+    times = ["1970-01-01 00:00:00", "????-??-?? ??:??:??", "??:??:??"]
+    assert re.findall('class="time">([^<]*)<', story) == times
 
 
 def test_a_folder_without_journals_does_not_say_that_every_skill_was_used(machine: Machine, tmp_path: Path) -> None:

@@ -190,6 +190,23 @@ def test_a_site_is_written_again_and_what_is_gone_is_removed(machine: Machine) -
     assert found["CNAME"] == b"skills.example"
 
 
+def test_what_an_interrupted_run_wrote_is_removed_by_the_next_one(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    _write(machine)
+    gone = [write_skill(machine.repo / ".agents/skills", name).parent for name in ("aaa", "zzz")]
+    in_the_way = machine.base / "out/skills/zzz/index.html"
+    in_the_way.mkdir(parents=True)
+    assert machine.run("site", str(machine.base / "out")).returncode == 2
+    assert (machine.base / "out/skills/aaa/index.html").exists()
+
+    in_the_way.rmdir()
+    for folder in gone:
+        shutil.rmtree(folder)
+    _write(machine)
+
+    assert not (machine.base / "out/skills/aaa").exists()
+
+
 def test_a_folder_of_somebody_else_is_left_alone(machine: Machine) -> None:
     out = machine.base / "out"
     out.mkdir()
@@ -225,6 +242,6 @@ def test_nothing_is_written_or_removed_through_a_link(machine: Machine) -> None:
 
     assert machine.run("site", str(machine.base / "out")).returncode == 2
     assert _files(outside) == before
-    (machine.base / "out" / MARKER).write_text('{"site": 1, "files": ["../outside/page.css", "/etc/x"]}')
+    (machine.base / "out" / MARKER).write_text('{"site": 1, "files": ["../outside/page.css", "/etc/x", "\\u0000"]}')
     machine.run("site", str(machine.base / "out"))
     assert _files(outside) == before

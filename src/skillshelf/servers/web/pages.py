@@ -383,6 +383,8 @@ def _usage(request: PageRequest) -> PageAnswer:
     catalogue = request.catalogue
     usage = catalogue.usage()
     used = [row for row in usage.skills if row["uses"]] if usage is not None else []
+    # `log stats` sorts by loads and calls; the page shows uses.
+    used.sort(key=lambda row: -row["uses"])
     return _html(
         "usage.html",
         request,
