@@ -591,6 +591,16 @@ def test_an_event_of_any_type_and_time_is_shown_without_paths_and_in_its_column(
     assert re.findall('class="time">([^<]*)<', story) == times
 
 
+def test_the_most_used_skill_comes_first(machine: Machine, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    reads = [{"session": "s", "type": "skill_read", "name": name} for name in ("a", "b", "c", "b")]
+    path.write_bytes(b"\n".join(chain([{"session": "s", "type": "session_started"}, *reads])) + b"\n")
+
+    page = Browser(catalogue_of(machine, path)).get("/usage").text
+
+    assert re.findall(r'<th scope="row">(\w)</th>', page) == ["b", "a", "c"]
+
+
 def test_a_folder_without_journals_does_not_say_that_every_skill_was_used(machine: Machine, tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
