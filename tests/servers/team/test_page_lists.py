@@ -177,6 +177,18 @@ def test_a_file_of_any_name_is_listed_under_that_name_and_its_link_gives_it(
     assert {file["path"] for file in listed} == {"SKILL.md", encoded_path(name)}
 
 
+def test_a_file_that_may_be_executed_is_listed_as_such(machine: Machine, database: Database) -> None:
+    script = write_skill(machine.home / ".agents/skills", "deploy").parent / "run.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+
+    with running_team(machine, database) as team:
+        page = shown(team.get("/skills/deploy", team.token("ada", "skills:read")).body.decode())
+
+    assert "run.sh 10 B, executable" in page
+    assert page.count(", executable") == 1
+
+
 def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine, database: Database) -> None:
     path = write_skill(machine.home / ".agents/skills", "deploy")
     with (path.parent / "big.txt").open("wb") as file:

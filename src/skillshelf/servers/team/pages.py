@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from shlex import quote
 from typing import Any, overload
@@ -235,8 +236,11 @@ class TeamCatalogue:
         entry = self._skills.own_entry(skill)
         if isinstance(entry, OmittedSkill):
             return []
-        found = [FileEntry(entry.path_of(one), one["size"]) for one in entry.resources]
-        return sorted(found, key=lambda one: file_order(one.path))
+        sizes = {entry.path_of(one): one["size"] for one in entry.resources}
+        modes = dict.fromkeys(sizes, 0)
+        with suppress(OSError), files.Folder(skill.real_dir) as folder:
+            modes = {path: folder.mode(path.split("/")) for path in sizes}
+        return [FileEntry(path, sizes[path], bool(modes[path] & 0o100)) for path in sorted(sizes, key=file_order)]
 
     def _read(self, skill: CatalogSkill, path: str, limit: int) -> bytes | None:
         """Return a file of a skill, if it is one of those that are published; raise `TooLarge` or `BlobsAway`."""

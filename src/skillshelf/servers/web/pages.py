@@ -166,14 +166,22 @@ def _html(template: str, request: PageRequest, *, status: int = 200, **values: A
 
 
 def message_page(
-    title: str, text: str, *, status: int, command: str = "", base: str = "", back: bool = False
+    title: str,
+    text: str,
+    *,
+    status: int,
+    command: str = "",
+    base: str = "",
+    back: bool = False,
+    links: Sequence[tuple[str, str]] = (),
 ) -> PageAnswer:
     """Return a page that only says something, without a catalogue: nobody may look yet, or there is none.
 
-    `back` adds a link to the overview.
+    `back` adds a link to the overview; `links` are the addresses and texts of others.
     """
     template = _templates().get_template("message.html")
-    body = template.render(heading=title, text=text, command=command, base=base, back=back)
+    links = [*([("/", "To the overview")] if back else []), *links]
+    body = template.render(heading=title, text=text, command=command, base=base, links=links)
     return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
 
 
