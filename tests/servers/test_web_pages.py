@@ -43,6 +43,7 @@ from skillshelf.core.limits import (
     WEB_HIT_CHARS,
     WEB_MARKDOWN_CHARS,
     WEB_REFRESH_SECONDS,
+    WEB_ROWS,
     WEB_TABLE_COLUMNS,
 )
 from skillshelf.journal.file import Journal
@@ -419,6 +420,17 @@ def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine)
 
     assert (answer.status, answer.headers["content-type"]) == (413, "text/plain; charset=utf-8")
     assert answer.text.startswith(f"big.txt has {WEB_FILE_BYTES + 1:,} bytes, more than are shown")
+
+
+def test_a_skill_with_very_many_findings_has_a_page_of_the_first_ones(machine: Machine) -> None:
+    links = "\n".join(f"[file](missing-{number}.md)" for number in range(WEB_ROWS + 10))
+    write_skill(machine.repo / ".agents/skills", "deploy", f"---\nname: deploy\ndescription: Ships it.\n---\n{links}\n")
+
+    page = Browser(catalogue_of(machine)).get("/skills/deploy").text
+
+    problems = shown(page).partition("Who sees it")[0]
+    assert problems.count("does not exist") in (WEB_ROWS, WEB_ROWS - 1)
+    assert re.search(r"and 1\d more: skillshelf check", problems)
 
 
 def test_two_skills_of_one_name_have_a_page_each(machine: Machine) -> None:

@@ -192,6 +192,7 @@ __all__ = [
     "SETTLED_NS",
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
+    "SKILL_FINDINGS_KEPT",
     "SNAPSHOTS_KEPT",
     "SNAPSHOT_LAG",
     "SOURCE_ENTRIES",
@@ -926,6 +927,9 @@ WEB_ROWS = 200
 
 HOST_VERDICTS_KEPT = 1_000
 """Skills of a catalog for which a team server keeps what each host makes of them; it is found out again for others."""
+
+SKILL_FINDINGS_KEPT = 1_000
+"""Releases of a catalog for which a team server keeps what `check` finds in them."""
 
 WEB_MARKDOWN_CHARS = 60_000
 """Characters of a SKILL.md that its page shows as formatted text; the rest is in the raw file."""

@@ -17,8 +17,10 @@ from support.web import links_in, shown
 from skillshelf.core.limits import JOURNAL_ROWS, WEB_FILE_BYTES, WEB_PEOPLE_DAYS, WEB_ROWS
 from skillshelf.core.text import encoded_path
 from skillshelf.core.values import CatalogSkill
+from skillshelf.install.pack import zip_of
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.search.collisions import near_duplicates
+from skillshelf.servers.team.blobs import FolderBlobs
 from skillshelf.servers.team.database import Database, open_database
 from skillshelf.servers.team.journal_intake import take
 from skillshelf.servers.team.journal_removal import first_kept
@@ -187,6 +189,34 @@ def test_a_file_that_may_be_executed_is_listed_as_such(machine: Machine, databas
 
     assert "run.sh 10 B, executable" in page
     assert page.count(", executable") == 1
+
+
+def test_the_page_of_a_release_says_what_check_finds_in_it(
+    machine: Machine, database: Database, tmp_path: Path
+) -> None:
+    head = "description: Ships a release to the servers of the shop. Use it when a release is ready to go out."
+    files = {
+        "SKILL.md": f"---\nname: odd\n{head}\n---\n# Odd\n\nRead [the guide](guide.md).\n".encode(),
+        "run\u200b.sh": b"ls\n",
+    }
+    clean = {"SKILL.md": f"---\nname: clean\n{head}\n---\n# Clean\n\nDo it.\n".encode()}
+    with running_team(machine, database, blobs=FolderBlobs(str(tmp_path / "blobs"))) as team:
+        token = team.token("ada", "admin")
+        for name, contents in (("odd", files), ("clean", clean)):
+            done = team.ask("POST", "/api/v1/releases", token, body=zip_of(contents, wrapper=name))
+            assert done.status == 201, done.body
+        wait_for(lambda: True if team.get("/skills/clean", token).status == 200 else None)
+        page, plain = (shown(team.get(f"/skills/{name}", token).body.decode()) for name in ("odd", "clean"))
+
+    write_skill(machine.repo / "work", "odd", files["SKILL.md"]).parent.joinpath("run\u200b.sh").write_bytes(b"ls\n")
+    checked = machine.run("check", "work/odd", "--severity", "warning", "--json")
+    rules = {one["rule"] for one in json.loads(checked.stdout)["findings"]}
+    assert {"reference-missing", "security-hidden-text"} <= rules
+    assert all(rule in page for rule in rules), rules
+    assert "SKILL.md:7" in page
+    assert "Problems" in page.partition("Who sees it")[0]
+    assert str(tmp_path) not in page
+    assert "skillshelf explain" not in plain
 
 
 def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine, database: Database) -> None:

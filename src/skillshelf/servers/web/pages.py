@@ -275,6 +275,7 @@ def _skill(request: PageRequest) -> PageAnswer:
         body=render_markdown(detail.text, to_file),
         versions=request.catalogue.versions(slug) or (),
         use=request.catalogue.use(detail.summary),
+        most=WEB_ROWS,
     )
 
 
