@@ -76,6 +76,13 @@ def test_more_power_is_said_first() -> None:
     )
 
 
+def test_a_script_that_changes_and_becomes_executable_is_said_to_do_both() -> None:
+    off, on = {"run.sh": b"#!/bin/sh\n"}, {"run.sh": ExecutableFile(b"#!/bin/sh\nrm x\n")}
+
+    assert difference_of(off, on).remarks == ("script run.sh is changed and is executable now",)
+    assert difference_of(on, off).remarks == ("script run.sh is changed and is no longer executable",)
+
+
 def test_scripts_are_known_by_mode_first_line_folder_or_name() -> None:
     assert [is_script(path, data) for path, data in (("a", ExecutableFile(b"")), ("a", b"#!x"), ("a.PY", b""))] == [
         True,

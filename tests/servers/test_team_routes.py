@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -531,6 +532,19 @@ def test_a_browser_that_is_refused_gets_a_page_and_a_program_gets_a_line(team: R
         assert team.get(path, token).headers["content-type"] == "text/plain; charset=utf-8"
     assert b"<html" in team.get("/none", headers=page).body
     assert b"<html" not in team.get("/api/v1/none", token, headers=page).body
+
+
+def test_a_page_that_somebody_may_not_see_links_to_one_that_they_may(team: RunningTeam) -> None:
+    page = {"accept": "text/html"}
+
+    def links(path: str, *scopes: str) -> list[str]:
+        answer = team.get(path, team.token("ada", *scopes), headers=page)
+        assert answer.status == 403
+        return re.findall('<a href="([^"]*)"', answer.body.decode())
+
+    assert links("/journal", "skills:read:web-*") == ["/", "/login"]
+    assert links("/", "journal:read") == ["/journal", "/login"]
+    assert links("/", "journal:write") == ["/login"]
 
 
 def test_a_form_of_the_pages_tells_its_origin(team: RunningTeam) -> None:

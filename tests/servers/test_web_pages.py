@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import html
 import itertools
 import json
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 from support.embedding_server import EmbeddingServer
 from support.installs import trusted, upstream
-from support.journal_streams import write_journal
+from support.journal_streams import chain, write_journal
 from support.trees import Machine, write_skill
 from support.usage_journals import make_home, make_journals
 from support.waiting import wait_for
@@ -35,11 +36,14 @@ from support.web import (
 
 from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.core.limits import (
+    WEB_DIFF_CHARS,
+    WEB_DIFF_LINES,
     WEB_FILE_BYTES,
     WEB_FILES,
     WEB_HIT_CHARS,
     WEB_MARKDOWN_CHARS,
     WEB_REFRESH_SECONDS,
+    WEB_ROWS,
     WEB_TABLE_COLUMNS,
 )
 from skillshelf.journal.file import Journal
@@ -281,6 +285,23 @@ def test_a_changed_line_of_dashes_is_not_taken_for_the_name_of_a_file(machine: M
     assert [kind for kind, _ in lines] == ["file", "file", "minus", "minus", "plus", "plus"]
 
 
+def test_a_long_file_does_not_hide_what_changes_in_the_files_after_it(machine: Machine) -> None:
+    source = upstream(machine, files={"run.py": "print('old')\n"})
+    assert machine.run("add", str(source), "--yes").returncode == 0
+    long = {"A.txt": "many\n" * (WEB_DIFF_LINES + 10), "B.txt": "w" * (WEB_DIFF_CHARS + 10)}
+    upstream(machine, files={"run.py": "print('new')\n", **long})
+    assert machine.run("update", "pdf", "--yes").returncode == 0
+
+    page = html.unescape(Browser(catalogue_of(machine)).get("/skills/pdf/diff").text)
+    files = dict(re.findall(r"<h2[^>]*><code>([^<]*)</code>(.*?)</section>", page, re.DOTALL))
+
+    assert "+print('new')" in files["run.py"]
+    assert "Not shown" not in files["run.py"]
+    assert re.search(r"Not shown here: [\d,]+ more lines", files["A.txt"])
+    assert "Not shown here: the end of this line" in files["B.txt"]
+    assert len(page) < 2 * WEB_DIFF_CHARS
+
+
 def test_what_was_not_asked_is_not_called_up_to_date(machine: Machine) -> None:
     assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
     upstream(machine, body="Second.")
@@ -399,6 +420,17 @@ def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine)
 
     assert (answer.status, answer.headers["content-type"]) == (413, "text/plain; charset=utf-8")
     assert answer.text.startswith(f"big.txt has {WEB_FILE_BYTES + 1:,} bytes, more than are shown")
+
+
+def test_a_skill_with_very_many_findings_has_a_page_of_the_first_ones(machine: Machine) -> None:
+    links = "\n".join(f"[file](missing-{number}.md)" for number in range(WEB_ROWS + 10))
+    write_skill(machine.repo / ".agents/skills", "deploy", f"---\nname: deploy\ndescription: Ships it.\n---\n{links}\n")
+
+    page = Browser(catalogue_of(machine)).get("/skills/deploy").text
+
+    problems = shown(page).partition("Who sees it")[0]
+    assert problems.count("does not exist") in (WEB_ROWS, WEB_ROWS - 1)
+    assert re.search(r"and 1\d more: skillshelf check", problems)
 
 
 def test_two_skills_of_one_name_have_a_page_each(machine: Machine) -> None:
@@ -552,6 +584,33 @@ def test_a_session_named_by_a_path_is_shown_without_it(machine: Machine, tmp_pat
 
     assert "/srv" not in listed + story
     assert "<h1>Session</h1>" in story
+
+
+def test_an_event_of_any_type_and_time_is_shown_without_paths_and_in_its_column(
+    machine: Machine, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    odd = [("session_started", 0), ("/srv/ada/secret", -(10**15)), ("tool_ended", 10**18)]
+    path.write_bytes(b"\n".join(chain([{"session": "s", "type": kind, "ts_ms": ts_ms} for kind, ts_ms in odd])) + b"\n")
+    browser = Browser(catalogue_of(machine, path))
+
+    listed = browser.get("/journal").text
+    story = browser.get(next(link for link in links_in(listed) if link.startswith("/journal/"))).text
+
+    assert "/srv" not in story
+    assert "secret" in story
+    times = ["1970-01-01 00:00:00", "????-??-?? ??:??:??", "??:??:??"]
+    assert re.findall('class="time">([^<]*)<', story) == times
+
+
+def test_the_most_used_skill_comes_first(machine: Machine, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    reads = [{"session": "s", "type": "skill_read", "name": name} for name in ("a", "b", "c", "b")]
+    path.write_bytes(b"\n".join(chain([{"session": "s", "type": "session_started"}, *reads])) + b"\n")
+
+    page = Browser(catalogue_of(machine, path)).get("/usage").text
+
+    assert re.findall(r'<th scope="row">(\w)</th>', page) == ["b", "a", "c"]
 
 
 def test_a_folder_without_journals_does_not_say_that_every_skill_was_used(machine: Machine, tmp_path: Path) -> None:

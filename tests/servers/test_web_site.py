@@ -191,6 +191,23 @@ def test_a_site_is_written_again_and_what_is_gone_is_removed(machine: Machine) -
     assert found["CNAME"] == b"skills.example"
 
 
+def test_what_an_interrupted_run_wrote_is_removed_by_the_next_one(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    _write(machine)
+    gone = [write_skill(machine.repo / ".agents/skills", name).parent for name in ("aaa", "zzz")]
+    in_the_way = machine.base / "out/skills/zzz/index.html"
+    in_the_way.mkdir(parents=True)
+    assert machine.run("site", str(machine.base / "out")).returncode == 2
+    assert (machine.base / "out/skills/aaa/index.html").exists()
+
+    in_the_way.rmdir()
+    for folder in gone:
+        shutil.rmtree(folder)
+    _write(machine)
+
+    assert not (machine.base / "out/skills/aaa").exists()
+
+
 def test_a_folder_of_somebody_else_is_left_alone(machine: Machine) -> None:
     out = machine.base / "out"
     out.mkdir()
@@ -234,7 +251,7 @@ def test_nothing_is_removed_that_a_marker_names_outside_of_its_site(machine: Mac
     outside = machine.base / "outside.css"
     outside.write_text("mine")
     (machine.base / "out/old.html").write_text("of an earlier site")
-    names = ["../outside.css", str(outside), "static/../../outside.css", "old.html"]
+    names = ["../outside.css", str(outside), "static/../../outside.css", "\u0000", "old.html"]
     (machine.base / "out" / MARKER).write_text(json.dumps({"site": 1, "files": names}))
 
     _write(machine)

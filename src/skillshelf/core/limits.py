@@ -192,6 +192,7 @@ __all__ = [
     "SETTLED_NS",
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
+    "SKILL_FINDINGS_KEPT",
     "SNAPSHOTS_KEPT",
     "SNAPSHOT_LAG",
     "SOURCE_ENTRIES",
@@ -229,6 +230,7 @@ __all__ = [
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
     "WEB_CONNECTIONS",
+    "WEB_DIFF_CHARS",
     "WEB_DIFF_LINES",
     "WEB_FILES",
     "WEB_FILE_BYTES",
@@ -926,6 +928,9 @@ WEB_ROWS = 200
 HOST_VERDICTS_KEPT = 1_000
 """Skills of a catalog for which a team server keeps what each host makes of them; it is found out again for others."""
 
+SKILL_FINDINGS_KEPT = 1_000
+"""Releases of a catalog for which a team server keeps what `check` finds in them."""
+
 WEB_MARKDOWN_CHARS = 60_000
 """Characters of a SKILL.md that its page shows as formatted text; the rest is in the raw file."""
 
@@ -933,7 +938,10 @@ WEB_TABLE_COLUMNS = 60
 """Columns of a table on the page of a skill; with a wider one the tables of that text are shown as they are written."""
 
 WEB_DIFF_LINES = 3_000
-"""Lines of a difference on one page."""
+"""Lines of a difference on one page; files with few are shown whole, and long ones share the rest."""
+
+WEB_DIFF_CHARS = 500_000
+"""Characters of a difference on one page, shared in the same way."""
 
 WEB_SEARCH_CHARS = 400
 """Characters of a query that is typed into a page."""

@@ -138,10 +138,11 @@ def _remarks(found: Sequence[FileDifference], before: Mapping[str, bytes], after
         yield f"name: {_shown(old.get('name'))} becomes {_shown(new.get('name'))}"
     for one in found:
         if one.script:
-            is_now = (
-                "is no longer executable" if isinstance(before.get(one.path), ExecutableFile) else "is executable now"
-            )
-            yield f"script {visible(one.path)} {is_now if one.state == 'mode' else f'is {one.state}'}"
+            acts = [f"is {one.state}"] if one.state != "mode" else []
+            modes = [isinstance(side.get(one.path), ExecutableFile) for side in (before, after)]
+            if one.state in ("changed", "mode") and modes[0] != modes[1]:
+                acts.append("is executable now" if modes[1] else "is no longer executable")
+            yield f"script {visible(one.path)} {' and '.join(acts)}"
         elif one.state == "mode":
             yield f"mode of {visible(one.path)}"
 

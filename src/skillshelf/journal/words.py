@@ -11,6 +11,7 @@ from skillshelf.journal.format import RESERVED
 __all__ = ["event_time", "event_words"]
 
 _VALUE_SHOWN = 300
+_YEAR_10000_MS = 253_402_300_800_000
 
 
 def event_words(record: Mapping[str, Any]) -> str:
@@ -19,11 +20,10 @@ def event_words(record: Mapping[str, Any]) -> str:
 
 
 def event_time(ts_ms: int) -> str:
-    """Return the time in UTC, so that a journal reads the same everywhere."""
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ms // 1000)) + f".{ts_ms % 1000:03d}Z"
-    except (OverflowError, ValueError, OSError):
+    """Return the time in UTC, so that a journal reads the same everywhere; every time has the same length."""
+    if not 0 <= ts_ms < _YEAR_10000_MS:
         return "????-??-?? ??:??:??.???Z"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ms // 1000)) + f".{ts_ms % 1000:03d}Z"
 
 
 def _value(value: object) -> str:

@@ -12,11 +12,15 @@ from support.journal_streams import ADA, chain, events
 from support.teams import running_team
 from support.trees import Machine, write_skill
 from support.waiting import wait_for
+from support.web import links_in, shown
 
 from skillshelf.core.limits import JOURNAL_ROWS, WEB_FILE_BYTES, WEB_PEOPLE_DAYS, WEB_ROWS
+from skillshelf.core.text import encoded_path
 from skillshelf.core.values import CatalogSkill
+from skillshelf.install.pack import zip_of
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.search.collisions import near_duplicates
+from skillshelf.servers.team.blobs import FolderBlobs
 from skillshelf.servers.team.database import Database, open_database
 from skillshelf.servers.team.journal_intake import take
 from skillshelf.servers.team.journal_removal import first_kept
@@ -152,6 +156,67 @@ def test_the_use_by_people_is_that_of_the_last_days_and_says_so(machine: Machine
     assert [int(number) for number in re.findall(r"<span>(?:<b>)?(\d+)", row)[:2]] == [9, 2]
     assert "zoe" not in page
     assert "zoe" in everybody
+
+
+@pytest.mark.parametrize("name", ["a b.md", "%41.md", "ünï.md", "q'uote\".md", "#1?.md", "sub/{{7}}.md"])
+def test_a_file_of_any_name_is_listed_under_that_name_and_its_link_gives_it(
+    machine: Machine, database: Database, name: str
+) -> None:
+    path = write_skill(machine.home / ".agents/skills", "deploy").parent / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("found")
+
+    with running_team(machine, database) as team:
+        token = team.token("ada", "skills:read")
+        page = team.get("/skills/deploy", token).body.decode()
+        (link,) = [link for link in links_in(page) if "/files/" in link]
+        answer = team.get(link, token)
+        listed = team.get("/api/v1/skills/deploy", token).json["files"]
+
+    assert name in shown(page)
+    assert (answer.status, answer.body) == (200, b"found")
+    assert page.index("/skills/deploy/raw") < page.index(link)
+    assert {file["path"] for file in listed} == {"SKILL.md", encoded_path(name)}
+
+
+def test_a_file_that_may_be_executed_is_listed_as_such(machine: Machine, database: Database) -> None:
+    script = write_skill(machine.home / ".agents/skills", "deploy").parent / "run.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+
+    with running_team(machine, database) as team:
+        page = shown(team.get("/skills/deploy", team.token("ada", "skills:read")).body.decode())
+
+    assert "run.sh 10 B, executable" in page
+    assert page.count(", executable") == 1
+
+
+def test_the_page_of_a_release_says_what_check_finds_in_it(
+    machine: Machine, database: Database, tmp_path: Path
+) -> None:
+    head = "description: Ships a release to the servers of the shop. Use it when a release is ready to go out."
+    files = {
+        "SKILL.md": f"---\nname: odd\n{head}\n---\n# Odd\n\nRead [the guide](guide.md).\n".encode(),
+        "run\u200b.sh": b"ls\n",
+    }
+    clean = {"SKILL.md": f"---\nname: clean\n{head}\n---\n# Clean\n\nDo it.\n".encode()}
+    with running_team(machine, database, blobs=FolderBlobs(str(tmp_path / "blobs"))) as team:
+        token = team.token("ada", "admin")
+        for name, contents in (("odd", files), ("clean", clean)):
+            done = team.ask("POST", "/api/v1/releases", token, body=zip_of(contents, wrapper=name))
+            assert done.status == 201, done.body
+        wait_for(lambda: True if team.get("/skills/clean", token).status == 200 else None)
+        page, plain = (shown(team.get(f"/skills/{name}", token).body.decode()) for name in ("odd", "clean"))
+
+    write_skill(machine.repo / "work", "odd", files["SKILL.md"]).parent.joinpath("run\u200b.sh").write_bytes(b"ls\n")
+    checked = machine.run("check", "work/odd", "--severity", "warning", "--json")
+    rules = {one["rule"] for one in json.loads(checked.stdout)["findings"]}
+    assert {"reference-missing", "security-hidden-text"} <= rules
+    assert all(rule in page for rule in rules), rules
+    assert "SKILL.md:7" in page
+    assert "Problems" in page.partition("Who sees it")[0]
+    assert str(tmp_path) not in page
+    assert "skillshelf explain" not in plain
 
 
 def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine, database: Database) -> None:

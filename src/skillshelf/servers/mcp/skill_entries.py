@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from errno import ENOENT
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.load import SCHEME, SKILL_FILE, digest_of
@@ -107,6 +107,10 @@ class SkillEntry(NamedTuple):
     uri: str
     frontmatter: Mapping[str, Any]
     resources: tuple[Mapping[str, Any], ...]
+
+    def path_of(self, resource: Mapping[str, Any]) -> str:
+        """Return the path of one of its files in the folder of the skill."""
+        return unquote(resource["uri"].removeprefix(self.uri.removesuffix(SKILL_FILE)), errors="surrogateescape")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form on the wire."""

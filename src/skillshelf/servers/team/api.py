@@ -22,7 +22,7 @@ from skillshelf.core.json_types import (
 )
 from skillshelf.core.limits import KNOWN_SECONDS, SOURCE_ENTRIES, SOURCE_INDEX_BYTES, TEAM_CATALOGS, TEAM_PAGE
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, fold
+from skillshelf.core.text import cut, encoded_path, fold
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound, SkillNotUsable
 from skillshelf.install.pack import skill_files, zip_of
@@ -139,7 +139,6 @@ def show_skill(request: TeamRequest) -> TeamAnswer:
         text = client.read(skills.uri_of(skill), skill.path).content
     finally:
         client.end()
-    above = skills.uri_of(skill).removesuffix(SKILL_FILE)
     found: TeamSkillDetailForm = {
         **_shown(skills.served, skill),
         "frontmatter": dict(entry.frontmatter),
@@ -147,7 +146,7 @@ def show_skill(request: TeamRequest) -> TeamAnswer:
         "files": [
             {
                 "uri": file["uri"],
-                "path": file["uri"].removeprefix(above),
+                "path": encoded_path(entry.path_of(file)),
                 "size": file["size"],
                 "digest": file["digest"],
             }

@@ -37,6 +37,7 @@ from skillshelf.servers.team.services import TeamServices
 from skillshelf.servers.team.values import (
     DEFAULT_TENANT,
     FILES_AWAY,
+    JOURNAL_READ,
     METRICS_READ,
     NO_SPACE,
     READ,
@@ -147,7 +148,11 @@ class TeamApp:
             # They count what all tenants do, and no answer tells a tenant about another one.
             reason = f"the metrics are those of the whole server; they need a token of the tenant {DEFAULT_TENANT}"
         text = f"Your token has no scope {' or '.join(needed)}. An operator of this server can give you one that has."
-        page = message_page("You may not see this page", text, status=403, back=True)
+        # The overview is no way out for who may not see it either.
+        links = [("/login", "Log in with another token")]
+        if caller.may(JOURNAL_READ) and not caller.may(READ):
+            links.insert(0, ("/journal", "To the journal"))
+        page = message_page("You may not see this page", text, status=403, back=caller.may(READ), links=links)
         raise _refusal(scope, route, page, reason, {"www-authenticate": challenge})
 
     # Serving -----------------------------------------------------------------------------------------

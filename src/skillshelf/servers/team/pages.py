@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from shlex import quote
 from typing import Any, overload
@@ -31,7 +32,7 @@ from skillshelf.core.limits import (
     WEB_PEOPLE_DAYS,
     WEB_STORY_EVENTS,
 )
-from skillshelf.core.text import cut, plural
+from skillshelf.core.text import cut, fold, plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError, SkillNotFound
 from skillshelf.install.difference import difference_of
@@ -88,6 +89,7 @@ from skillshelf.servers.web.catalogue import (
     SkillVersion,
     UsageReport,
     WhyCandidate,
+    file_order,
     matched_beginning,
     matched_parts,
 )
@@ -213,6 +215,9 @@ class TeamCatalogue:
         known, plain = self._shown.known, " --allow-http" if self._base.startswith("http:") else ""
         add = f"skillshelf add {quote(self._base)} --skill {quote(skill.name)}{plain}"
         summary = self._list.summary(skill)
+        problems = self._problems(skill) if data else ()
+        errors = sum(one.severity == "error" for one in problems)
+        summary = summary._replace(errors=errors, warnings=len(problems) - errors)
         return SkillDetail(
             self._seen(summary, self._list.host_verdicts.of(skill, lambda _: data or None)),
             self._shown.known(text),
@@ -225,6 +230,7 @@ class TeamCatalogue:
             skill.tree or "",
             "" if skill.tree else "only a release has one",
             next((f"published by {one.publisher}" for one in releases or () if one.tree == skill.tree), summary.place),
+            problems=problems,
             commands=(CommandHint(add, "install it from this server, with a token of yours"),),
             notes=notes,
             text_cut=len(text) > WEB_MARKDOWN_CHARS,
@@ -234,8 +240,25 @@ class TeamCatalogue:
         entry = self._skills.own_entry(skill)
         if isinstance(entry, OmittedSkill):
             return []
-        above = entry.uri.removesuffix(SKILL_FILE)
-        return [FileEntry(one["uri"].removeprefix(above), one["size"]) for one in entry.resources]
+        sizes = {entry.path_of(one): one["size"] for one in entry.resources}
+        modes = dict.fromkeys(sizes, 0)
+        with suppress(OSError), files.Folder(skill.real_dir) as folder:
+            modes = {path: folder.mode(path.split("/")) for path in sizes}
+        return [FileEntry(path, sizes[path], bool(modes[path] & 0o100)) for path in sorted(sizes, key=file_order)]
+
+    def _problems(self, skill: CatalogSkill) -> tuple[ProblemEntry, ...]:
+        """Return what the rules of `check` find in a skill; its files are on this machine."""
+        return tuple(
+            ProblemEntry(
+                "error" if one.severity == "error" else "warning",
+                skill.name,
+                self._shown.text(fold(one.message)),
+                one.rule,
+                where=self._shown.text(one.path) + (f":{one.line}" if one.line else ""),
+                command=f"skillshelf explain {one.rule}",
+            )
+            for one in self._list.findings.of(skill, self._skills.shelf.profile)
+        )
 
     def _read(self, skill: CatalogSkill, path: str, limit: int) -> bytes | None:
         """Return a file of a skill, if it is one of those that are published; raise `TooLarge` or `BlobsAway`."""

@@ -18,6 +18,7 @@ from skillshelf.servers.team.catalogs import CatalogKey
 from skillshelf.servers.team.host_verdicts import HostVerdicts
 from skillshelf.servers.team.releases import PUBLISHED
 from skillshelf.servers.team.similar_skills import SimilarPair, SimilarSkills
+from skillshelf.servers.team.skill_findings import SkillFindings
 from skillshelf.servers.web.catalogue import (
     Preparation,
     ProblemEntry,
@@ -46,6 +47,7 @@ class SkillList:
         self._similar: SimilarSkills = before._similar if before is not None else SimilarSkills()
         # Of these callers alone: a verdict that is there at once would tell them that somebody else has the same files.
         self.host_verdicts: HostVerdicts = before.host_verdicts if before is not None else HostVerdicts()
+        self.findings: SkillFindings = before.findings if before is not None else SkillFindings()
         self._lock = threading.Lock()
         self._comparison: threading.Thread | None = None
         # Until the new skills are compared, those of the list before are shown.

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
+from skillshelf.catalog.load import SKILL_FILE
 from skillshelf.core.records import NamedTuple
 from skillshelf.search.query import places
 
@@ -40,6 +41,7 @@ __all__ = [
     "TextPart",
     "UsageReport",
     "WhyCandidate",
+    "file_order",
     "matched_beginning",
     "matched_parts",
     "slug_of",
@@ -132,6 +134,11 @@ class FileEntry(NamedTuple):
         return not _UNADDRESSED.search(self.path)
 
 
+def file_order(path: str) -> tuple[bool, bool, str]:
+    """Return the key by which the files of a skill are sorted: SKILL.md, those beside it, those in folders."""
+    return path != SKILL_FILE, "/" in path, path
+
+
 class FileBytes(NamedTuple):
     """The bytes of one file of a skill; of one with more than are shown only their number, in `too_large`."""
 
@@ -155,11 +162,15 @@ class SkillVersion(NamedTuple):
 
 
 class DiffLines(NamedTuple):
-    """One file that differs between two versions; the lines are those of a unified diff."""
+    """One file that differs between two versions; the lines are those of a unified diff.
+
+    `left_out` says in words what is not among them; it is empty if nothing is missing.
+    """
 
     path: str
     state: str
     lines: tuple[str, ...]
+    left_out: str = ""
 
 
 class SkillDiff(NamedTuple):

@@ -177,7 +177,8 @@ class JournalReader:
         if isinstance(chunk, str):
             words, details = f"{len(chunk.encode('utf-8', 'replace')):,} bytes", chunk[:_DETAIL_CHARS]
         when = event_time(record["ts_ms"])
-        return StoryLine(when, title, self._shown.text(fold(words)), tone, self._shown.text(details), line.number)
+        title, words = self._shown.text(fold(title)), self._shown.text(fold(words))
+        return StoryLine(when, title, words, tone, self._shown.text(details), line.number)
 
 
 def _call(record: Mapping[str, Any], title: str, words: str) -> tuple[str, str]:

@@ -53,6 +53,7 @@ from skillshelf.servers.web.catalogue import (
     SkillSummary,
     SkillVersion,
     WhyCandidate,
+    file_order,
     matched_beginning,
     matched_parts,
     slugs_of,
@@ -321,7 +322,7 @@ class LocalState:
         try:
             with files.Folder(self._folder(skill)) as folder:
                 found = covered_entries(folder)
-                paths = sorted(found.files, key=lambda path: (path != "SKILL.md", path.count("/") > 0, path))
+                paths = sorted(found.files, key=file_order)
                 listed = [
                     FileEntry(path, found.files[path][2], bool(folder.mode(path.split("/")) & 0o100))
                     for path in paths[:WEB_FILES]

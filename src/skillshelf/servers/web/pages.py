@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from skillshelf.core.limits import WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
+from skillshelf.core.limits import WEB_DIFF_CHARS, WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
 from skillshelf.servers.web.assets import asset, template_source
-from skillshelf.servers.web.catalogue import Catalogue, Preparation, ProblemEntry, ProblemGroup
+from skillshelf.servers.web.catalogue import Catalogue, DiffLines, Preparation, ProblemEntry, ProblemGroup
 from skillshelf.servers.web.markdown import render_markdown, shown_lines
 
 __all__ = [
@@ -166,14 +166,22 @@ def _html(template: str, request: PageRequest, *, status: int = 200, **values: A
 
 
 def message_page(
-    title: str, text: str, *, status: int, command: str = "", base: str = "", back: bool = False
+    title: str,
+    text: str,
+    *,
+    status: int,
+    command: str = "",
+    base: str = "",
+    back: bool = False,
+    links: Sequence[tuple[str, str]] = (),
 ) -> PageAnswer:
     """Return a page that only says something, without a catalogue: nobody may look yet, or there is none.
 
-    `back` adds a link to the overview.
+    `back` adds a link to the overview; `links` are the addresses and texts of others.
     """
     template = _templates().get_template("message.html")
-    body = template.render(heading=title, text=text, command=command, base=base, back=back)
+    links = [*([("/", "To the overview")] if back else []), *links]
+    body = template.render(heading=title, text=text, command=command, base=base, links=links)
     return PageAnswer(body.encode("utf-8", "backslashreplace"), status)
 
 
@@ -267,6 +275,7 @@ def _skill(request: PageRequest) -> PageAnswer:
         body=render_markdown(detail.text, to_file),
         versions=request.catalogue.versions(slug) or (),
         use=request.catalogue.use(detail.summary),
+        most=WEB_ROWS,
     )
 
 
@@ -289,13 +298,33 @@ def _diff(request: PageRequest) -> PageAnswer:
     found = request.catalogue.difference(slug, before, after)
     if detail is None or versions is None or found is None:
         return _missing(request, "version")
-    left, files, skipped = WEB_DIFF_LINES, [], 0
-    for file in found.files:
-        shown = file.lines[:left]
-        skipped += len(file.lines) - len(shown)
-        left -= len(shown)
-        files.append(file._replace(lines=shown))
-    return _html("diff.html", request, skill=detail, versions=versions, diff=found, files=files, skipped=skipped)
+    most_lines = _shares([len(file.lines) for file in found.files], WEB_DIFF_LINES)
+    most_chars = _shares([sum(map(len, file.lines)) for file in found.files], WEB_DIFF_CHARS)
+    files = list(map(_beginning, found.files, most_lines, most_chars))
+    return _html("diff.html", request, skill=detail, versions=versions, diff=found, files=files)
+
+
+def _shares(sizes: Sequence[int], total: int) -> list[int]:
+    """Return how much of each size is shown: small ones whole, so that no large file takes the room of another."""
+    shares = [0] * len(sizes)
+    by_size = sorted(range(len(sizes)), key=lambda at: sizes[at])
+    for number, at in enumerate(by_size):
+        shares[at] = min(sizes[at], total // (len(sizes) - number))
+        total -= shares[at]
+    return shares
+
+
+def _beginning(file: DiffLines, most_lines: int, most_chars: int) -> DiffLines:
+    """Return the first lines of a difference, and say what is left out."""
+    shown: list[str] = []
+    for line in file.lines[:most_lines]:
+        if line and most_chars <= 0:
+            break
+        shown.append(line[:most_chars])
+        most_chars -= len(line)
+    parts = ["the end of this line"] if most_chars < 0 else []
+    parts += [_plural(len(file.lines) - len(shown), "more line")] if len(shown) < len(file.lines) else []
+    return file._replace(lines=tuple(shown), left_out=" and ".join(parts))
 
 
 def _raw(request: PageRequest) -> PageAnswer:
@@ -363,6 +392,8 @@ def _usage(request: PageRequest) -> PageAnswer:
     catalogue = request.catalogue
     usage = catalogue.usage()
     used = [row for row in usage.skills if row["uses"]] if usage is not None else []
+    # `log stats` sorts by loads and calls; the page shows uses.
+    used.sort(key=lambda row: -row["uses"])
     return _html(
         "usage.html",
         request,

@@ -49,9 +49,14 @@ def write_site(catalogue: Catalogue, folder: str, *, progress: TextIO | None = N
     real = files.real_path(folder)
     written: list[str] = []
     _write(real, MARKER, _marker(before))
-    for name, data in watched(_pages(catalogue), "Writing pages", progress):
-        _write(real, name, data)
-        written.append(name)
+    try:
+        for name, data in watched(_pages(catalogue), "Writing pages", progress):
+            written.append(name)
+            _write(real, name, data)
+    except BaseException:
+        # The next run removes what it does not need, also of this one.
+        _write(real, MARKER, _marker(sorted({*before, *written})))
+        raise
     for name in sorted({*before} - {*written}, reverse=True):
         _remove(real, name)
     _write(real, MARKER, _marker(sorted(written)))
@@ -86,7 +91,7 @@ def _require_own(folder: str) -> list[str]:
 
 
 def _is_inner(name: str) -> bool:
-    return not name.startswith("/") and not {"", ".", ".."} & {*name.split("/")}
+    return name.isprintable() and not {"", ".", ".."} & {*name.split("/")}
 
 
 def _marker(names: list[str]) -> bytes:
