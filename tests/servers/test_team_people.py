@@ -306,6 +306,7 @@ BAD: dict[str, Callable[[IssuerUnderTest], str]] = {
     "without subject": lambda issuer: issuer.token(sub=None),
     "subject like another": lambda issuer: issuer.token(sub="ada "),
     "unknown key": lambda issuer: issuer.token(headers={"kid": "unknown"}),
+    "extension that must be understood": lambda issuer: issuer.token(headers={"crit": ["bound"], "bound": "to"}),
     "no key id": lambda issuer: jwt.encode({"sub": "ada"}, issuer.keys["rsa"], "RS256"),
     "key of another kind": lambda issuer: issuer.token("rsa", headers={"kid": "ec"}),
     "no algorithm": lambda issuer: unsigned(
