@@ -22,8 +22,9 @@ from skillshelf.core.environment import make_environment
 from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
+from skillshelf.servers.team.release_source import ReleaseSource
 from skillshelf.servers.team.upload import read_upload
-from skillshelf.servers.team.values import FILES_AWAY, Caller
+from skillshelf.servers.team.values import FILES_AWAY, BlobsAway, Caller
 
 ADA = Caller("ada", "acme", frozenset({"skills:read", "skills:publish"}))
 
@@ -63,10 +64,10 @@ def test_a_snapshot_made_by_one_server_answers_on_another_that_read_no_skill(tmp
     with running_server(tmp_path, address, home=tmp_path / "b") as second:
         # A word of the text alone: it is in the snapshot, and no tree is on this machine yet.
         assert names_for(second, "frobnicator valve") == ["deploy"]
-        assert list(second.published.source.store.trees()) == []
+        assert list(second.published.source.store_of("acme").trees()) == []
         shown = second.json(ADA, "GET", "/api/v1/skills/deploy")
         assert "frobnicator" in shown["text"]
-        assert len(list(second.published.source.store.trees())) == 1
+        assert len(list(second.published.source.store_of("acme").trees())) == 1
 
 
 def test_queries_are_answered_while_a_new_snapshot_is_not_there_yet(tmp_path: Path) -> None:
@@ -508,8 +509,23 @@ def test_a_snapshot_that_was_copied_with_other_stamps_is_fetched_again(
         assert snapshots.placed("acme", record) is None
         assert names_for(second, "frobnicator") == ["deploy"]
         assert snapshots.placed("acme", record) is not None
-        assert list(second.published.source.store.trees()) == []
+        assert list(second.published.source.store_of("acme").trees()) == []
     assert "do not match its seal, so it is fetched again" in capsys.readouterr().err
+
+
+def test_files_that_another_tenant_has_on_this_machine_are_fetched_again(tmp_path: Path) -> None:
+    blobs = open_blobs(str(tmp_path / "blobs"), make_environment(str(tmp_path), str(tmp_path), {}))
+    upload = read_upload(packed("plan", "A plan."))
+    with closing(open_database(f"sqlite:///{tmp_path}/team.sqlite")) as database:
+        source = ReleaseSource(database, blobs, str(tmp_path / "team"))
+        blobs.put_new(upload.artifact_digest, upload.artifact)
+        source.fetch(source.store_of("default"), upload.tree, upload.artifact_digest)
+        blobs.remove(upload.artifact_digest)
+
+        # What is there at once would tell by the time that somebody else has it.
+        source.fetch(source.store_of("default"), upload.tree, upload.artifact_digest)
+        with pytest.raises(BlobsAway):
+            source.fetch(source.store_of("acme"), upload.tree, upload.artifact_digest)
 
 
 def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> None:

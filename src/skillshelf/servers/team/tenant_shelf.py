@@ -75,7 +75,8 @@ class TenantShelf(Shelf):
         self._followed = 0
         self._follow_lock = threading.RLock()
         self._source = source
-        self._published = ReleaseSkills(SkillMaker(own.settings, own.profile, 0, source.store), {})
+        self._store = source.store_of(tenant)
+        self._published = ReleaseSkills(SkillMaker(own.settings, own.profile, 0, self._store), {})
         # The archives of the trees of this catalog and of the one before, which somebody may still be using.
         self._artifacts: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self._channel: Channel = self.state.channel
@@ -182,7 +183,7 @@ class TenantShelf(Shelf):
             self._kept = path, published.maker
 
     def _maker(self, own: Catalog) -> SkillMaker:
-        return SkillMaker(self.settings, self.profile, len(own.roots), self._source.store)
+        return SkillMaker(self.settings, self.profile, len(own.roots), self._store)
 
     def require_rev(self, rev: int) -> None:
         """Raise `TooNew` unless the catalog has at least a revision; the database is asked again before."""
@@ -231,7 +232,7 @@ class TenantShelf(Shelf):
         if skill.source != PUBLISHED or skill.tree is None or skill.tree in self._ready:
             return
         now, before = self._artifacts
-        self._source.fetch(skill.tree, now.get(skill.tree) or before.get(skill.tree))
+        self._source.fetch(self._store, skill.tree, now.get(skill.tree) or before.get(skill.tree))
         self._ready.add(skill.tree)
 
     def _open_index(self, catalog: Catalog) -> "IndexSnapshot":
