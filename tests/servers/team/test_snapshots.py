@@ -16,13 +16,15 @@ from pathlib import Path
 import pytest
 from support.needs import require
 from support.published_servers import ServerUnderTest, fetched, packed, postgres, running_server, serving, token_for
+from support.trees import Machine
 from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
-from skillshelf.servers.team.blobs import open_blobs
+from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_source import ReleaseSource
+from skillshelf.servers.team.tenant_shelf import TenantShelf
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import FILES_AWAY, BlobsAway, Caller
 
@@ -511,6 +513,33 @@ def test_a_snapshot_that_was_copied_with_other_stamps_is_fetched_again(
         assert snapshots.placed("acme", record) is not None
         assert list(second.published.source.store_of("acme").trees()) == []
     assert "do not match its seal, so it is fetched again" in capsys.readouterr().err
+
+
+def test_a_release_that_is_replaced_twice_while_it_is_fetched_is_not_called_lost(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class BusyBlobs(FolderBlobs):
+        """Blobs of which the first is only got after others have published."""
+
+        def get(self, digest: str) -> bytes | None:
+            while texts:
+                releases.publish(ADA, read_upload(packed("deploy", texts.pop())))
+                shelf.follow()
+            return super().get(digest)
+
+    texts: list[str] = []
+    blobs = BusyBlobs(str(tmp_path / "blobs"))
+    with closing(open_database(f"sqlite:///{tmp_path}/team.sqlite")) as database:
+        database.add_tenant("acme")
+        releases = Releases(database, blobs)
+        shelf = TenantShelf(machine.shelf(), "acme", ReleaseSource(database, blobs, str(tmp_path / "team")))
+        for name in ("deploy", "brew"):
+            releases.publish(ADA, read_upload(packed(name, "One.")))
+            shelf.follow()
+        texts += ["Three.", "Two."]
+
+        assert shelf.bring_near() == (False, True)
+        assert capsys.readouterr().err == ""
 
 
 def test_files_that_another_tenant_has_on_this_machine_are_fetched_again(tmp_path: Path) -> None:
