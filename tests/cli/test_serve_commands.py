@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from schemas import SCHEMAS
 from support.needs import needs, require
 from support.published_servers import served_process
 from support.trees import Machine
+from support.waiting import wait_for
 
 import skillshelf
 from skillshelf.core.environment import VARIABLES
@@ -261,6 +263,28 @@ def test_a_migration_writes_the_address_into_a_file_and_a_second_one_keeps_its_p
         own = machine.run("serve", "migrate", "--database", owner, "--write-address", str(machine.base / "owner"))
         assert (own.returncode, (machine.base / "owner").read_text()) == (2, f"{owner}\n")
         assert "owner has the address of another role" in own.stderr
+
+
+@pytest.mark.slow
+def test_a_migration_that_waited_for_another_keeps_the_password_that_the_other_wrote(machine: Machine) -> None:
+    import psycopg
+    from support.postgres import postgres_cluster
+
+    lock, waiting = (
+        "select pg_advisory_lock(hashtext('skillshelf.migrate'))",
+        "select 1 from pg_locks where not granted",
+    )
+    with postgres_cluster() as cluster, ThreadPoolExecutor() as others:
+        owner, file = cluster.new_database(), machine.base / "database"
+        address = machine.run("serve", "migrate", "--database", owner).stdout
+        with psycopg.connect(owner, autocommit=True) as connection:
+            connection.execute(lock)
+            late = others.submit(machine.run, "serve", "migrate", "--database", owner, "--write-address", str(file))
+            wait_for(lambda: connection.execute(waiting).fetchone())
+            file.write_text(address)
+
+        assert f"{file} keeps its address, which has a password\n" in late.result().stderr
+        assert file.read_text() == address
 
 
 def test_the_address_of_a_sqlite_database_is_written_only_where_an_address_may_be(machine: Machine) -> None:

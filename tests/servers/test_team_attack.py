@@ -91,6 +91,19 @@ BODIES = (
 )
 
 
+def test_a_query_with_more_than_is_read_is_refused_and_nothing_of_it_is_ignored(team: RunningTeam) -> None:
+    token, body = team.token("eve", "admin"), packed("others", "Other text.")
+    for more in (f"source={'x' * 17_000}", "&".join(f"a{number}=1" for number in range(40))):
+        answers = [
+            team.ask("POST", f"/api/v1/releases?version=7.0&{more}", token, body=body),
+            team.get(f"/api/v1/releases?min_rev=999&{more}", token),
+            team.get(f"/api/v1/search?q=text&limit=1&{more}", token),
+            team.get(f"/health?{more}"),
+        ]
+        assert [(answer.status, answer.json["error"]["code"]) for answer in answers] == [(400, "invalid_params")] * 4
+    assert [one["name"] for one in team.get("/api/v1/releases", token).json["releases"]] == [SECRET]
+
+
 def test_an_odd_body_is_refused_and_changes_nothing(team: RunningTeam) -> None:
     own = team.token("ada", "admin")
     skill = f"/api/v1/skills/{SECRET}"

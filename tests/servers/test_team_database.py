@@ -386,6 +386,31 @@ def test_a_server_refuses_a_superuser_who_takes_on_the_role_of_the_server(cluste
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_does_not_keep_every_character_is_refused(cluster: PostgresCluster, encoding: str) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    name = f"with_{encoding.lower()}"
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(f"create database {name} encoding '{encoding}' locale 'C' template template0".encode())
+    with pytest.raises(ConfigurationError, match=f"has the encoding {encoding}, .*`create database {name} encoding"):
+        migrate_postgres(cluster.address(name))
+    with psycopg.connect(cluster.address(name)) as connection:
+        assert connection.execute("select 1 from pg_namespace where nspname = 'skillshelf'").fetchone() is None
+
+
+@pytest.mark.slow
+def test_names_are_kept_whatever_encoding_the_environment_asks_for(
+    cluster: PostgresCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    with closing(open_database(cluster.migrated_database())) as opened:
+        create_token(opened, "default", "\u017caneta-\u65e5")
+        assert [one.subject for one in list_tokens(opened, "default")] == ["\u017caneta-\u65e5"]
+
+
+@pytest.mark.slow
 def test_a_server_refuses_the_owner_of_the_tables(cluster: PostgresCluster) -> None:
     import psycopg
 

@@ -263,14 +263,26 @@ def test_a_login_of_an_issuers_token_has_the_role_of_its_subject_as_long_as_that
 ) -> None:
     set_member(database, "default", "ada", "admin")
     cookie, _ = add_login(database, people(database, issuer).authenticate(issuer.token()), None)
-    assert people(database).authenticate(cookie).may("admin")
+    assert people(database, issuer).authenticate(cookie).may("admin")
 
     set_member(database, "default", "ada", None)
 
-    assert people(database).authenticate(cookie).scopes == frozenset()
+    assert people(database, issuer).authenticate(cookie).scopes == frozenset()
     assert revoke_tokens(database, "default", "ada") == (0, 1)
     with pytest.raises(NotAuthenticated):
-        people(database).authenticate(cookie)
+        people(database, issuer).authenticate(cookie)
+
+
+def test_a_login_of_an_issuer_that_the_server_does_not_take_any_more_is_nobody(
+    database: Database, issuer: IssuerUnderTest
+) -> None:
+    cookie, _ = add_login(database, people(database, issuer).authenticate(issuer.token()), None)
+    other = Authenticator(database, IssuerKeys(ISSUER._replace(url="https://other.example"), issuer.fetch))
+
+    assert people(database, issuer).authenticate(cookie).subject == "ada"
+    for remembering in (people(database), other):
+        with pytest.raises(NotAuthenticated):
+            remembering.authenticate(cookie)
 
 
 def test_a_login_keeps_the_scopes_that_an_issuers_token_names(database: Database, issuer: IssuerUnderTest) -> None:
@@ -278,7 +290,7 @@ def test_a_login_keeps_the_scopes_that_an_issuers_token_names(database: Database
     cookie, _ = add_login(database, people(database, issuer).authenticate(token), None)
     set_member(database, "default", "ada", "admin")
 
-    assert people(database).authenticate(cookie).scopes == {"skills:read"}
+    assert people(database, issuer).authenticate(cookie).scopes == {"skills:read"}
 
 
 @pytest.mark.parametrize(
@@ -336,6 +348,7 @@ BAD: dict[str, Callable[[IssuerUnderTest], str]] = {
     "without subject": lambda issuer: issuer.token(sub=None),
     "subject like another": lambda issuer: issuer.token(sub="ada "),
     "unknown key": lambda issuer: issuer.token(headers={"kid": "unknown"}),
+    "extension that must be understood": lambda issuer: issuer.token(headers={"crit": ["bound"], "bound": "to"}),
     "no key id": lambda issuer: jwt.encode({"sub": "ada"}, issuer.keys["rsa"], "RS256"),
     "key of another kind": lambda issuer: issuer.token("rsa", headers={"kid": "ec"}),
     "no algorithm": lambda issuer: unsigned(
@@ -484,6 +497,31 @@ def test_while_one_token_waits_for_the_issuer_others_are_answered_with_what_is_k
         finally:
             released.set()
         assert first.result(60).subject == "ada"
+
+
+def test_tokens_that_come_while_the_keys_are_fetched_are_judged_by_the_new_ones(
+    database: Database, issuer: IssuerUnderTest
+) -> None:
+    clock, fetching, released = Clock(), threading.Event(), threading.Event()
+
+    def fetch(url: str) -> Mapping[str, Any]:
+        if issuer.offered == ["ec"]:
+            fetching.set()
+            assert released.wait(60)
+        return issuer.fetch(url)
+
+    keys = IssuerKeys(ISSUER, fetch, clock=clock)
+    issuer.offered = ["rsa"]
+    assert keys.claims(issuer.token("rsa")) is not None
+    issuer.offered = ["ec"]
+    clock.now += 61
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(keys.claims, issuer.token("ec"))
+        assert fetching.wait(60)
+        others = [pool.submit(keys.claims, issuer.token(name)) for name in ("rsa", "ec")]
+        threading.Timer(0.2, released.set).start()
+
+        assert [one.result(60) is not None for one in (first, *others)] == [True, False, True]
 
 
 def test_a_key_that_is_taken_away_counts_for_a_minute_in_all(database: Database, issuer: IssuerUnderTest) -> None:

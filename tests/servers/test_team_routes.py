@@ -300,6 +300,27 @@ def test_while_the_database_is_away_reads_go_on_and_readiness_says_so(machine: M
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
 
 
+def test_while_the_folder_of_the_databases_is_away_other_tenants_are_not_taken_for_removed_ones(
+    machine: Machine, tmp_path: Path
+) -> None:
+    folder, clock = tmp_path / "databases", [0.0]
+    with running_team(machine, SqliteDatabase(str(folder / "team.sqlite"))) as team:
+        team.database.add_tenant("acme")
+        known, unknown = team.token("ada", "skills:read", tenant="acme"), team.token("bob", tenant="acme")
+        team.server.services.authenticator._clock = lambda: clock[0]
+        assert team.get("/api/v1/skills", known).status == 200
+        folder.rename(tmp_path / "elsewhere")
+        clock[0] += 599
+
+        assert team.get("/api/v1/me", known).status == 200
+        assert team.get("/api/v1/skills", known).status == 200
+        assert [team.get("/api/v1/me", one).status for one in (unknown, "sks_nobody_" + "A" * 43)] == [503, 503]
+        (tmp_path / "elsewhere").rename(folder)
+        (folder / "team.acme.sqlite").unlink()
+        clock[0] += 61
+        assert team.get("/api/v1/me", known).status == 401
+
+
 def test_metrics_are_for_this_machine_and_for_administrators(team: RunningTeam) -> None:
     passed_on = {"x-forwarded-for": "192.0.2.1"}
     reader, admin = team.token("ada", "skills:read"), team.token("root", "admin")
@@ -421,7 +442,10 @@ def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(team: Run
     assert team.get("/api/v1/me", headers={"cookie": f"{given['cookie']}; {other}"}).status == 401
     # Nothing can be changed by it, and it is not a token.
     assert team.ask("POST", "/mcp", headers=given, body=b"{}").status == 401
-    assert log_in(team, given["cookie"].partition("=")[2]).status == 401
+    value = given["cookie"].partition("=")[2]
+    assert log_in(team, value).status == 401
+    for method, path in (("POST", "/mcp"), ("GET", "/mcp"), ("GET", "/api/v1/me"), ("PUT", "/api/v1/policy")):
+        assert team.ask(method, path, value, body=b"{}").status == 401, path
 
 
 def test_a_login_from_another_site_or_with_a_bad_token_is_refused(team: RunningTeam) -> None:

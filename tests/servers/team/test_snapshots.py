@@ -17,15 +17,17 @@ from typing import Any
 import pytest
 from support.needs import require
 from support.published_servers import ServerUnderTest, fetched, packed, postgres, running_server, serving, token_for
+from support.trees import Machine
 from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
-from skillshelf.servers.team.blobs import open_blobs
+from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
-from skillshelf.servers.team.tenant_shelf import digests_of
+from skillshelf.servers.team.release_source import ReleaseSource
+from skillshelf.servers.team.tenant_shelf import TenantShelf, digests_of
 from skillshelf.servers.team.upload import read_upload
-from skillshelf.servers.team.values import FILES_AWAY, Caller
+from skillshelf.servers.team.values import FILES_AWAY, BlobsAway, Caller
 
 ADA = Caller("ada", "acme", frozenset({"skills:read", "skills:publish"}))
 
@@ -65,10 +67,10 @@ def test_a_snapshot_made_by_one_server_answers_on_another_that_read_no_skill(tmp
     with running_server(tmp_path, address, home=tmp_path / "b") as second:
         # A word of the text alone: it is in the snapshot, and no tree is on this machine yet.
         assert names_for(second, "frobnicator valve") == ["deploy"]
-        assert list(second.published.source.store.trees()) == []
+        assert list(second.published.source.store_of("acme").trees()) == []
         shown = second.json(ADA, "GET", "/api/v1/skills/deploy")
         assert "frobnicator" in shown["text"]
-        assert len(list(second.published.source.store.trees())) == 1
+        assert len(list(second.published.source.store_of("acme").trees())) == 1
 
 
 def test_queries_are_answered_while_a_new_snapshot_is_not_there_yet(tmp_path: Path) -> None:
@@ -510,7 +512,7 @@ def test_a_snapshot_that_was_copied_with_other_stamps_is_fetched_again(
         assert snapshots.placed("acme", record) is None
         assert names_for(second, "frobnicator") == ["deploy"]
         assert snapshots.placed("acme", record) is not None
-        assert list(second.published.source.store.trees()) == []
+        assert list(second.published.source.store_of("acme").trees()) == []
     assert "do not match its seal, so it is fetched again" in capsys.readouterr().err
 
 
@@ -574,6 +576,48 @@ def test_a_snapshot_with_the_bytes_of_the_one_before_stays_in_the_blob_store(tmp
 
         assert (after.digest, after.rev) == (before.digest, rev + 1)
         assert server.published.blobs.has(after.digest)
+
+
+def test_a_release_that_is_replaced_twice_while_it_is_fetched_is_not_called_lost(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class BusyBlobs(FolderBlobs):
+        """Blobs of which the first is only got after others have published."""
+
+        def get(self, digest: str) -> bytes | None:
+            while texts:
+                releases.publish(ADA, read_upload(packed("deploy", texts.pop())))
+                shelf.follow()
+            return super().get(digest)
+
+    texts: list[str] = []
+    blobs = BusyBlobs(str(tmp_path / "blobs"))
+    with closing(open_database(f"sqlite:///{tmp_path}/team.sqlite")) as database:
+        database.add_tenant("acme")
+        releases = Releases(database, blobs)
+        shelf = TenantShelf(machine.shelf(), "acme", ReleaseSource(database, blobs, str(tmp_path / "team")))
+        for name in ("deploy", "brew"):
+            releases.publish(ADA, read_upload(packed(name, "One.")))
+            shelf.follow()
+        texts += ["Three.", "Two."]
+
+        assert shelf.bring_near() == (False, True)
+        assert capsys.readouterr().err == ""
+
+
+def test_files_that_another_tenant_has_on_this_machine_are_fetched_again(tmp_path: Path) -> None:
+    blobs = open_blobs(str(tmp_path / "blobs"), make_environment(str(tmp_path), str(tmp_path), {}))
+    upload = read_upload(packed("plan", "A plan."))
+    with closing(open_database(f"sqlite:///{tmp_path}/team.sqlite")) as database:
+        source = ReleaseSource(database, blobs, str(tmp_path / "team"))
+        blobs.put_new(upload.artifact_digest, upload.artifact)
+        source.fetch(source.store_of("default"), upload.tree, upload.artifact_digest)
+        blobs.remove(upload.artifact_digest)
+
+        # What is there at once would tell by the time that somebody else has it.
+        source.fetch(source.store_of("default"), upload.tree, upload.artifact_digest)
+        with pytest.raises(BlobsAway):
+            source.fetch(source.store_of("acme"), upload.tree, upload.artifact_digest)
 
 
 def test_a_snapshot_that_the_blob_store_lost_is_built_again(tmp_path: Path) -> None:

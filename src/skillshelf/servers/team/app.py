@@ -14,7 +14,7 @@ from skillshelf.core.console import note
 from skillshelf.core.http_client import is_loopback_name
 from skillshelf.core.limits import FILE_THREADS, PROBES_AT_ONCE, TEAM_THREADS
 from skillshelf.core.text import cut, fold, visible
-from skillshelf.errors import SkillError, kind_of
+from skillshelf.errors import ConfigurationError, SkillError, kind_of
 from skillshelf.servers.mcp.http import PATH, PROBE, SENDER, App, Message, Receive, Scope, Send, header_in
 from skillshelf.servers.mcp.request_line import RequestRefused
 from skillshelf.servers.team.catalogs import key_of
@@ -34,6 +34,7 @@ from skillshelf.servers.team.routes import (
     json_answer,
 )
 from skillshelf.servers.team.services import TeamServices
+from skillshelf.servers.team.tokens import LOGIN_PREFIX
 from skillshelf.servers.team.values import (
     DEFAULT_TENANT,
     FILES_AWAY,
@@ -58,6 +59,7 @@ __all__ = ["ObservedApp", "TeamApp"]
 _ROUTE = "skillshelf.route"
 _PARTS = "skillshelf.parts"
 _QUERY_CHARS = 16 * 1024
+_QUERY_FIELDS = 32
 _AUTH_THREADS = 8
 
 
@@ -185,12 +187,16 @@ class TeamApp:
 
     async def _answer(self, route: TeamRoute, scope: Scope, receive: Receive) -> TeamAnswer:
         assert route.run is not None
+        try:
+            query = _query_of(scope)
+        except ConfigurationError as error:
+            return _error(status_of(error), kind_of(error).code, str(error))
         request = TeamRequest(
             self._services,
             scope["method"],
             scope["path"],
             scope[_PARTS],
-            _query_of(scope),
+            query,
             {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]},
             (await receive()).get("body", b""),
             scope.get(CALLER),
@@ -252,12 +258,12 @@ async def _send(send: Send, answer: TeamAnswer, *, with_body: bool) -> None:
 
 
 def _query_of(scope: Scope) -> Mapping[str, str]:
+    """Return the parameters of a request; raise `ConfigurationError` for too many, none of which may be ignored."""
     text = scope["query_string"].decode("latin-1")
-    if len(text) > _QUERY_CHARS:
-        return {}
-    with suppress(ValueError):
-        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=32))
-    return {}
+    if len(text) <= _QUERY_CHARS:
+        with suppress(ValueError):
+            return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS))
+    raise ConfigurationError(f"a query has at most {_QUERY_CHARS} characters and {_QUERY_FIELDS} parameters")
 
 
 def _refusal(
@@ -289,7 +295,9 @@ def _token_in(scope: Scope) -> str | None:
     """Return the token of a request, or the cookie of a login where it only reads."""
     scheme, _, token = (header_in(scope, "authorization") or "").partition(" ")
     if token:
-        return token.strip() if scheme.lower() == "bearer" else None
+        # The value of a cookie only reads, whichever header has it.
+        is_token = scheme.lower() == "bearer" and not token.strip().startswith(f"{LOGIN_PREFIX}_")
+        return token.strip() if is_token else None
     # A page of another site could make a browser send a cookie, so it never allows a change.
     if scope["method"] not in ("GET", "HEAD") or scope["path"] == PATH:
         return None

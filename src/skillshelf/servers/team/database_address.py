@@ -112,9 +112,10 @@ class AddressFile:
         """Look at the file; raise `ConfigurationError` if it has anything else than an address of this role."""
         self.path = path
         self._target = files.real_path(os.path.abspath(path))
-        self.before = self._address(role)
+        self._role = role
+        self.before = self._address()
 
-    def _address(self, role: str | None) -> DatabaseAddress | None:
+    def _address(self) -> DatabaseAddress | None:
         if files.kind_at(self._target) is None:
             if files.kind_at(os.path.dirname(self._target)) != "folder":
                 raise ConfigurationError(f"--write-address: there is no folder for {self.path}")
@@ -126,6 +127,7 @@ class AddressFile:
         if data is not None and not data.strip():
             return None
         address = DatabaseAddress((data or b"").decode("utf-8", "replace").strip())
+        role = self._role
         if address.is_postgres != (role is not None) or (role is None and not address.url.startswith("sqlite:")):
             raise ConfigurationError(f"--write-address: {self.path} has something else; name another file")
         if address.role != role:
@@ -137,7 +139,10 @@ class AddressFile:
 
         Raise OSError if it cannot be written.
         """
-        if self.before is not None and self.before.has_password and not address.has_password:
-            return False
+        if not address.has_password:
+            # Again: the migration that this one waited for may have made the role, and written its password.
+            self.before = self._address()
+            if self.before is not None and self.before.has_password:
+                return False
         disk_writes.replace_file(self._target, f"{address.url}\n".encode(), closed=True)
         return True

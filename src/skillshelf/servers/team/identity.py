@@ -171,6 +171,9 @@ class Authenticator:
         if not self.asks_issuer(token):
             look_up = caller_with_login if token.startswith(f"{LOGIN_PREFIX}_") else caller_with_token
             own = look_up(self._database, token)
+            if own is not None and own[0].issuer and (self._keys is None or own[0].issuer != self._keys.issuer.url):
+                # A login that was made with a token of an issuer that this server does not take any more.
+                return None
             return _Known(own[0], self._clock(), None if own[1] is None else own[1] / 1000) if own else None
         if self._keys is None:
             return None
@@ -324,6 +327,8 @@ class IssuerKeys:
             is_known = age is not None and age < KNOWN_SECONDS and name in self._keys
             is_due = not is_known or (age or 0) >= KNOWN_SECONDS / 2
             running = self._running
+            # What is known may be wrong until the answer is there; while the issuer is away, nobody waits for it.
+            is_awaited = age is None or (not is_known and self._problem is None)
             begins = is_due and running is None and self._may_try()
             if begins:
                 self._tried, self._running = self._clock(), threading.Event()
@@ -331,7 +336,7 @@ class IssuerKeys:
             threading.Thread(target=self._fetch_all, name="issuer-keys", daemon=True).start()
         elif begins:
             self._fetch_all()
-        elif running is not None and age is None:
+        elif running is not None and is_awaited:
             running.wait(ISSUER_FIRST_SECONDS)
 
     def _may_try(self) -> bool:

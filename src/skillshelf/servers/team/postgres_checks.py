@@ -15,7 +15,7 @@ from skillshelf.servers.team.transactions import Row
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["MALFORMED", "connection_problem", "require_kept_apart", "require_plain_role"]
+__all__ = ["MALFORMED", "connection_problem", "require_kept_apart", "require_plain_role", "require_utf8"]
 
 MALFORMED: Final = (
     "the address of the database is not one: it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, "
@@ -65,6 +65,16 @@ def connection_problem(url: str, error: Exception) -> str:
         if re.search(pattern, reason, re.IGNORECASE):
             return f"the database cannot be reached: {message.format(**told)}"
     return "the database cannot be reached: {place}: {reason}".format(**told)
+
+
+def require_utf8(connection: "psycopg.Connection[Row]") -> None:
+    """Raise `ConfigurationError` for a database that does not keep every character; one made without a locale is so."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise ConfigurationError(
+            f"the database has the encoding {encoding}, and the text of skills needs UTF8 (make another one: "
+            f"`create database {connection.info.dbname} encoding 'UTF8' locale 'C' template template0`)"
+        )
 
 
 # Roles -------------------------------------------------------------------------------------------

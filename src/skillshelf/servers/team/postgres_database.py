@@ -18,6 +18,7 @@ from skillshelf.servers.team.postgres_checks import (
     connection_problem,
     require_kept_apart,
     require_plain_role,
+    require_utf8,
 )
 from skillshelf.servers.team.postgres_waits import BEGIN_SECONDS, WAIT_SECONDS, Attempts, Waits
 from skillshelf.servers.team.transactions import NOT_KEPT, Engine, Row, Transaction, now_ms, require_version
@@ -153,7 +154,12 @@ class PostgresDatabase:
 
         try:
             return psycopg.connect(
-                self._url, connect_timeout=DATABASE_WAIT_SECONDS, autocommit=True, application_name="skillshelf"
+                self._url,
+                connect_timeout=DATABASE_WAIT_SECONDS,
+                autocommit=True,
+                application_name="skillshelf",
+                # Whatever the role or the environment says: it would be a text that cannot be written.
+                client_encoding="utf8",
             )
         except psycopg.OperationalError as error:
             raise DatabaseAway(connection_problem(self._url, error)) from None
@@ -165,6 +171,7 @@ class PostgresDatabase:
         """Raise `ConfigurationError` unless this role sees one tenant at a time, in tables of the current version."""
         with postgres_errors(), closing(self.connect()) as connection:
             require_plain_role(connection)
+            require_utf8(connection)
             version = version_in(connection)
             require_version(version, len(MIGRATIONS), "the database")
             if version < len(MIGRATIONS):

@@ -18,6 +18,7 @@ from skillshelf.servers.team.migrations import (
     postgres_policies,
     postgres_statements,
 )
+from skillshelf.servers.team.postgres_checks import require_utf8
 from skillshelf.servers.team.postgres_database import PostgresDatabase, postgres_errors, version_in
 from skillshelf.servers.team.transactions import Row, now_ms, require_version
 from skillshelf.servers.team.values import DEFAULT_TENANT, DatabaseAway
@@ -55,6 +56,7 @@ def migrate_postgres(
     not, and `DatabaseAway` if others take too long.
     """
     with postgres_errors(), _advice(wait_seconds), closing(PostgresDatabase(url).connect()) as connection:
+        require_utf8(connection)
         connection.execute(f"set lock_timeout = '{wait_seconds}s'")
         connection.execute("select pg_advisory_lock(hashtext('skillshelf.migrate'))")
         before = version_in(connection)

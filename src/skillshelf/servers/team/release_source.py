@@ -73,8 +73,15 @@ class ReleaseSource:
     def __init__(self, database: Database, blobs: BlobStore, folder: str) -> None:
         self._database = database
         self._blobs = blobs
-        self.store = Store(f"{folder}/store/1")
+        self._folder = folder
         self.snapshots = Snapshots(database, blobs, f"{folder}/snapshots")
+
+    def store_of(self, tenant: str) -> Store:
+        """Return the store of the files of a tenant on this machine.
+
+        Each tenant has its own: files that are there at once would tell that somebody else has the same.
+        """
+        return Store(f"{self._folder}/store/1/{tenant}")
 
     def recorded(self, tenant: str) -> SnapshotRecord | None:
         """Return the newest snapshot that the database names."""
@@ -99,18 +106,18 @@ class ReleaseSource:
             found = served_releases(transaction)
             return CatalogNews(state, {release.name: release for release in found}, is_whole=True)
 
-    def fetch(self, tree: str, artifact: str | None) -> None:
-        """Bring a tree to the store of this machine; raise `BlobsAway`."""
-        if self.store.has(tree) and self.store.is_intact(tree):
+    def fetch(self, store: Store, tree: str, artifact: str | None) -> None:
+        """Bring a tree to the store of a tenant on this machine; raise `BlobsAway`."""
+        if store.has(tree) and store.is_intact(tree):
             return
         data = self._blobs.get(artifact) if artifact is not None else None
         if data is None:
             raise BlobsAway(f"the blob store does not have the files of {tree}")
         try:
-            stored = self.store.put(unpacked_artifact(data))
+            stored = store.put(unpacked_artifact(data))
         except OSError as error:
             kind = BlobsFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else BlobsAway
-            raise kind(f"{self.store.folder} cannot be written: {error.strerror or error}") from None
+            raise kind(f"{store.folder} cannot be written: {error.strerror or error}") from None
         except SkillError as error:
             raise BlobsAway(f"the blob store has no usable archive of {tree}: {error}") from None
         if stored != tree:

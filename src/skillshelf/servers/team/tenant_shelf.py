@@ -75,7 +75,8 @@ class TenantShelf(Shelf):
         self._followed = 0
         self._follow_lock = threading.RLock()
         self._source = source
-        self._published = ReleaseSkills(SkillMaker(own.settings, own.profile, 0, source.store), {})
+        self._store = source.store_of(tenant)
+        self._published = ReleaseSkills(SkillMaker(own.settings, own.profile, 0, self._store), {})
         # The archives of the trees of this catalog and of the one before, which somebody may still be using.
         self._artifacts: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self._channel: Channel = self.state.channel
@@ -182,7 +183,7 @@ class TenantShelf(Shelf):
             self._kept = path, published.maker
 
     def _maker(self, own: Catalog) -> SkillMaker:
-        return SkillMaker(self.settings, self.profile, len(own.roots), self._source.store)
+        return SkillMaker(self.settings, self.profile, len(own.roots), self._store)
 
     def require_rev(self, rev: int) -> None:
         """Raise `TooNew` unless the catalog has at least a revision; the database is asked again before."""
@@ -227,11 +228,12 @@ class TenantShelf(Shelf):
         """Return the digest of the archive of a release of this catalog; None for any other skill."""
         return self._artifacts[0].get(skill.tree or "") if skill.source == PUBLISHED else None
 
-    def _fetch(self, skill: CatalogSkill) -> None:
+    def _fetch(self, skill: CatalogSkill, artifact: str | None = None) -> None:
+        """Fetch the files of a release; `artifact` is that of a catalog which may have gone on since."""
         if skill.source != PUBLISHED or skill.tree is None or skill.tree in self._ready:
             return
         now, before = self._artifacts
-        self._source.fetch(skill.tree, now.get(skill.tree) or before.get(skill.tree))
+        self._source.fetch(self._store, skill.tree, artifact or now.get(skill.tree) or before.get(skill.tree))
         self._ready.add(skill.tree)
 
     def _open_index(self, catalog: Catalog) -> "IndexSnapshot":
@@ -310,7 +312,7 @@ class TenantShelf(Shelf):
             if more := time.monotonic() > end:
                 break
             try:
-                self._fetch(one.skill)
+                self._fetch(one.skill, one.artifact)
             except (SkillError, OSError) as error:
                 # It is found by its name and description, and tried again after the others.
                 problem = problem or str(error)
@@ -338,10 +340,16 @@ class TenantShelf(Shelf):
         """Build the snapshot of the revision that this shelf has, unless there is one that can be had."""
         with self._follow_lock:
             # In this order: a look at the catalog follows what this server has published.
-            catalog, state = self.catalog, self.state
+            catalog, state, artifacts = self.catalog, self.state, self._artifacts[0]
         skills = [skill for skill in catalog.skills if skill.source == PUBLISHED]
         if skills:
-            self._source.snapshots.build(self.tenant, state.rev, skills, digests_of(skills), self._fetch)
+            self._source.snapshots.build(
+                self.tenant,
+                state.rev,
+                skills,
+                digests_of(skills),
+                lambda skill: self._fetch(skill, artifacts.get(skill.tree or "")),
+            )
 
 
 def _held_back(own: Catalog) -> Catalog:
