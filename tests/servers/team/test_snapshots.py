@@ -396,6 +396,29 @@ def test_a_client_loads_and_reads_a_release_that_is_not_on_this_machine_yet(tmp_
             client.end()
 
 
+@pytest.mark.parametrize("how", ["yank", "policy"])
+def test_a_session_loads_no_release_that_is_not_served_any_more(tmp_path: Path, how: str) -> None:
+    admin = ADA._replace(scopes=frozenset({"admin"}))
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        server.json(ADA, "POST", "/api/v1/releases", packed("deploy", "Do it."), 201)
+        client = server.server.services.catalogs.of(ADA).sessions.start("test", subject="ada")
+        try:
+            assert "Do it." in client.call("skill_load", {"name": "deploy"}).text
+            server.json(ADA, "POST", "/api/v1/releases", packed("deploy", "Do more."), 201)
+            if how == "yank":
+                for version in ("2", "1"):
+                    server.json(ADA, "POST", f"/api/v1/skills/deploy/versions/{version}/yank", {})
+            else:
+                server.json(admin, "PUT", "/api/v1/policy", {"approved_only": True})
+            for tool, given in (("skill_load", {"name": "deploy"}), ("skill_read", {"uri": "skill://deploy/SKILL.md"})):
+                refused = client.call(tool, given)
+                assert refused.error is not None
+                assert refused.error.code == "not_found"
+                assert "Do " not in refused.text
+        finally:
+            client.end()
+
+
 def publish_elsewhere(address: str, folder: Path, name: str, text: str, description: str) -> None:
     """Publish as a server does that builds no snapshot."""
     with closing(open_database(address)) as database:
