@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from support.host_runs import Run, json_output
-from support.http_sites import Site, answer
+from support.http_sites import Request, Site, answer
 from support.installs import lose_store, skill_text, trusted
 from support.needs import require
 from support.published_servers import fetched, serving, token_for
@@ -99,6 +101,53 @@ def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, t
     assert refused[0] == 4
     assert "revision 6" in refused[2]
     assert asked == [None, "7", "7"]
+
+
+def _of_revision(rev: int, tenant: str, status: int = 200) -> bytes:
+    body = json.dumps({"$schema": INDEX_SCHEMA, "skills": []}).encode()
+    return answer(body, status, Skillshelf_Revision=str(rev), Skillshelf_Tenant=tenant)
+
+
+def test_a_token_of_an_issuer_demands_the_revision_of_its_tenant_and_of_no_other(
+    machine: Machine, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(f"e30.{urlsafe_b64encode(b'{}').decode().rstrip('=')}.c2ln")
+    with Site() as site:
+
+        def other_tenant(request: Request, connection: socket.socket) -> None:
+            demanded = "skillshelf-min-revision" in request.headers
+            connection.sendall(_of_revision(3, "acme", 503 if demanded else 200))
+
+        for route in (_of_revision(7, "default"), other_tenant):
+            site.routes[INDEX_PATH] = route
+            assert run("add", site.url, "--allow-http", "--token-file", str(token), "--yes")[0] == 3
+    asked = [one.headers.get("skillshelf-min-revision") for one in site.requests]
+    assert asked == [None, "7", None]
+
+
+def test_an_answer_is_not_old_because_another_command_saw_a_newer_one_meanwhile(
+    machine: Machine, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    kept = machine.home / ".local/state/skillshelf/servers.json"
+    with Site() as site:
+        words = ["add", site.url, "--allow-http", "--token-file", str(token), "--yes"]
+
+        def overtaken(request: Request, connection: socket.socket) -> None:
+            known = json.loads(kept.read_text())
+            kept.write_text(json.dumps({**known, "servers": dict.fromkeys(known["servers"], 9)}))
+            connection.sendall(_of_revision(8, "acme"))
+
+        site.routes[INDEX_PATH] = _of_revision(7, "acme")
+        assert run(*words)[0] == 3
+        site.routes[INDEX_PATH] = overtaken
+        assert run(*words)[0] == 3
+        assert set(json.loads(kept.read_text())["servers"].values()) == {9}
+        # Asked for now, it is an older one.
+        site.routes[INDEX_PATH] = _of_revision(8, "acme")
+        assert run(*words)[0] == 4
 
 
 def test_a_server_that_was_set_back_is_refused_with_the_file_that_remembers_its_revision(
