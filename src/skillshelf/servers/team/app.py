@@ -57,6 +57,7 @@ __all__ = ["ObservedApp", "TeamApp"]
 _ROUTE = "skillshelf.route"
 _PARTS = "skillshelf.parts"
 _QUERY_CHARS = 16 * 1024
+_QUERY_FIELDS = 32
 _AUTH_THREADS = 8
 
 
@@ -180,12 +181,17 @@ class TeamApp:
 
     async def _answer(self, route: TeamRoute, scope: Scope, receive: Receive) -> TeamAnswer:
         assert route.run is not None
+        query = _query_of(scope)
+        if query is None:
+            return _error(
+                400, "invalid_params", f"a query has at most {_QUERY_CHARS} characters and {_QUERY_FIELDS} parts"
+            )
         request = TeamRequest(
             self._services,
             scope["method"],
             scope["path"],
             scope[_PARTS],
-            _query_of(scope),
+            query,
             {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]},
             (await receive()).get("body", b""),
             scope.get(CALLER),
@@ -246,13 +252,14 @@ async def _send(send: Send, answer: TeamAnswer, *, with_body: bool) -> None:
     await send({"type": "http.response.body", "body": answer.body if with_body else b""})
 
 
-def _query_of(scope: Scope) -> Mapping[str, str]:
+def _query_of(scope: Scope) -> Mapping[str, str] | None:
+    """Return the parts of a query; None if they are too many: without one of them, something else would be done."""
     text = scope["query_string"].decode("latin-1")
     if len(text) > _QUERY_CHARS:
-        return {}
+        return None
     with suppress(ValueError):
-        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=32))
-    return {}
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS))
+    return None
 
 
 def _refusal(
