@@ -19,6 +19,7 @@ from support.published_servers import ServerUnderTest, fetched, packed, postgres
 from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
+from skillshelf.servers.team import snapshots
 from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
@@ -95,6 +96,26 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
     shutil.rmtree(tmp_path / "a" / "team" / "snapshots")
     with running_server(tmp_path, address, home=tmp_path / "a") as third:
         assert names_for(third, "frobnicator") == ["deploy"]
+
+
+def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, ours = f"sqlite:///{tmp_path}/team.sqlite", snapshots.FORMAT
+    found = []
+    for version in (ours, ours + 1, ours, ours + 1):
+        monkeypatch.setattr(snapshots, "FORMAT", version)
+        with running_server(tmp_path, address, home=tmp_path / str(version)) as server:
+            rev = 1 if found else publish(server, "deploy", "Mention the frobnicator.", "Ship the site.")
+            built(server, rev)
+            found.append(server.published.shelf_of("acme").state.snapshot)
+            assert server.published.blobs.has(found[-1].digest)
+            assert names_for(server, "frobnicator") == ["deploy"]
+    assert found[0] != found[1]
+    assert found[:2] == found[2:]
+    # With a release each replaces its own.
+    with running_server(tmp_path, address, home=tmp_path / str(ours + 1)) as server:
+        built(server, publish(server, "brew"))
+        assert not server.published.blobs.has(found[1].digest)
+        assert server.published.blobs.has(found[0].digest)
 
 
 def listed(server: ServerUnderTest) -> list[tuple[str, str]]:
