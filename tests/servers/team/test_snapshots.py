@@ -417,6 +417,14 @@ def test_a_client_loads_and_reads_a_release_that_is_not_on_this_machine_yet(tmp_
             client.end()
 
 
+def test_files_that_somebody_removed_from_the_machine_of_a_server_are_fetched_again(tmp_path: Path) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        publish(server, "deploy", "Mention the frobnicator.")
+        for _ in range(2):
+            assert "frobnicator" in server.json(ADA, "GET", "/api/v1/skills/deploy")["text"]
+            shutil.rmtree(server.published.source.store.folder)
+
+
 @pytest.mark.parametrize("how", ["yank", "policy"])
 def test_a_session_loads_no_release_that_is_not_served_any_more(tmp_path: Path, how: str) -> None:
     admin = ADA._replace(scopes=frozenset({"admin"}))

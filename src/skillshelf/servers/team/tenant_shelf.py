@@ -228,7 +228,9 @@ class TenantShelf(Shelf):
         return self._artifacts[0].get(skill.tree or "") if skill.source == PUBLISHED else None
 
     def _fetch(self, skill: CatalogSkill) -> None:
-        if skill.source != PUBLISHED or skill.tree is None or skill.tree in self._ready:
+        if skill.source != PUBLISHED or skill.tree is None:
+            return
+        if skill.tree in self._ready and self._source.store.has(skill.tree):
             return
         now, before = self._artifacts
         self._source.fetch(skill.tree, now.get(skill.tree) or before.get(skill.tree))
