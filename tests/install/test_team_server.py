@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from support.host_runs import Run, json_output
-from support.http_sites import Request, Site, answer
+from support.http_sites import Request, Site, answer, redirect
 from support.installs import lose_store, skill_text, trusted
 from support.needs import require
 from support.published_servers import fetched, serving, token_for
@@ -148,6 +148,24 @@ def test_an_answer_is_not_old_because_another_command_saw_a_newer_one_meanwhile(
         # Asked for now, it is an older one.
         site.routes[INDEX_PATH] = _of_revision(8, "acme")
         assert run(*words)[0] == 4
+
+
+def test_where_a_redirect_leads_says_nothing_about_the_newest_revision(
+    machine: Machine, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    kept = machine.home / ".local/state/skillshelf/servers.json"
+    with Site() as site, Site() as other:
+        words = ["add", site.url, "--allow-http", "--token-file", str(token), "--yes"]
+        site.routes[INDEX_PATH] = _of_revision(7, "acme")
+        assert run(*words)[0] == 3
+        site.routes[INDEX_PATH] = redirect(f"{other.url}{INDEX_PATH}")
+        for rev, status in ((99, 3), (6, 4)):
+            other.routes[INDEX_PATH] = _of_revision(rev, "acme")
+            assert run(*words)[0] == status
+        assert json.loads(kept.read_text())["servers"] == {f"{site.url} acme": 7}
+        assert {one.headers.get("authorization") for one in other.requests} == {None}
 
 
 def test_a_server_that_was_set_back_is_refused_with_the_file_that_remembers_its_revision(

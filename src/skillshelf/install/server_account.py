@@ -82,7 +82,9 @@ class ServerAccount(NamedTuple):
                 f"{self.origin} answers with revision {rev} of its catalog, and {newest} was seen before (try again; "
                 f"if the server was set back on purpose, remove its line from {_path(self.environment)})",
             )
-        if answer.status < 300 and (rev > newest or not newest):
+        # Where a redirect led to may say that it is older, and nothing else about this server.
+        is_own = origin_of(answer.url).text == self.origin
+        if answer.status < 300 and is_own and (rev > newest or not newest):
             _remember(self.environment, key, rev)
         return answer
 
