@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from support.host_runs import Run, json_output
-from support.http_sites import Site, answer
+from support.http_sites import Request, Site, answer, redirect
 from support.installs import lose_store, skill_text, trusted
 from support.needs import require
 from support.published_servers import fetched, serving, token_for
@@ -19,7 +21,6 @@ from support.trees import Machine, write_skill
 from skillshelf.catalog.store import listed_files
 from skillshelf.catalog.tree import tree_digest
 from skillshelf.core.environment import make_environment
-from skillshelf.core.http_client import HttpAnswer
 from skillshelf.errors import SourceRefused
 from skillshelf.install.pack import zip_of
 from skillshelf.install.server_account import ServerAccount
@@ -109,16 +110,18 @@ def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, t
     assert asked == [None, "7", "7"]
 
 
-def test_a_revision_is_remembered_from_an_answer_that_succeeded_alone(machine: Machine) -> None:
-    account = ServerAccount(
-        "sks_acme_x", "https://team.example", make_environment(str(machine.repo), str(machine.home), {})
-    )
+def test_a_revision_is_remembered_from_an_answer_that_succeeded_alone(
+    machine: Machine, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    kept = machine.home / ".local/state/skillshelf/servers.json"
+    with Site() as site:
+        for status, rev in ((404, 9), (503, 9), (200, 5), (200, 6)):
+            site.routes[INDEX_PATH] = _of_revision(rev, "acme", status)
+            run("add", site.url, "--allow-http", "--token-file", str(token), "--yes")
 
-    for status, rev in ((404, "9"), (503, "9"), (200, "5"), (200, "6")):
-        headers = {"skillshelf-revision": rev, "skillshelf-tenant": "acme"}
-        account.check(HttpAnswer("https://team.example/", status, headers, b""))
-
-    assert account.headers["Skillshelf-Min-Revision"] == "6"
+        assert json.loads(kept.read_text())["servers"] == {f"{site.url} acme": 6}
 
 
 def test_files_that_are_not_those_of_the_tree_are_never_shown_to_who_approves_it(machine: Machine) -> None:
@@ -134,6 +137,71 @@ def test_files_that_are_not_those_of_the_tree_are_never_shown_to_who_approves_it
             site.routes[place] = answer(zip_of(other))
             with pytest.raises(SourceRefused, match="sends other files of deploy 1 than those of its tree"):
                 client.files(release)
+
+
+def _of_revision(rev: int, tenant: str, status: int = 200) -> bytes:
+    body = json.dumps({"$schema": INDEX_SCHEMA, "skills": []}).encode()
+    return answer(body, status, Skillshelf_Revision=str(rev), Skillshelf_Tenant=tenant)
+
+
+def test_a_token_of_an_issuer_demands_the_revision_of_its_tenant_and_of_no_other(
+    machine: Machine, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(f"e30.{urlsafe_b64encode(b'{}').decode().rstrip('=')}.c2ln")
+    with Site() as site:
+
+        def other_tenant(request: Request, connection: socket.socket) -> None:
+            demanded = "skillshelf-min-revision" in request.headers
+            connection.sendall(_of_revision(3, "acme", 503 if demanded else 200))
+
+        for route in (_of_revision(7, "default"), other_tenant):
+            site.routes[INDEX_PATH] = route
+            assert run("add", site.url, "--allow-http", "--token-file", str(token), "--yes")[0] == 3
+    asked = [one.headers.get("skillshelf-min-revision") for one in site.requests]
+    assert asked == [None, "7", None]
+
+
+def test_an_answer_is_not_old_because_another_command_saw_a_newer_one_meanwhile(
+    machine: Machine, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    kept = machine.home / ".local/state/skillshelf/servers.json"
+    with Site() as site:
+        words = ["add", site.url, "--allow-http", "--token-file", str(token), "--yes"]
+
+        def overtaken(request: Request, connection: socket.socket) -> None:
+            known = json.loads(kept.read_text())
+            kept.write_text(json.dumps({**known, "servers": dict.fromkeys(known["servers"], 9)}))
+            connection.sendall(_of_revision(8, "acme"))
+
+        site.routes[INDEX_PATH] = _of_revision(7, "acme")
+        assert run(*words)[0] == 3
+        site.routes[INDEX_PATH] = overtaken
+        assert run(*words)[0] == 3
+        assert set(json.loads(kept.read_text())["servers"].values()) == {9}
+        # Asked for now, it is an older one.
+        site.routes[INDEX_PATH] = _of_revision(8, "acme")
+        assert run(*words)[0] == 4
+
+
+def test_where_a_redirect_leads_says_nothing_about_the_newest_revision(
+    machine: Machine, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    kept = machine.home / ".local/state/skillshelf/servers.json"
+    with Site() as site, Site() as other:
+        words = ["add", site.url, "--allow-http", "--token-file", str(token), "--yes"]
+        site.routes[INDEX_PATH] = _of_revision(7, "acme")
+        assert run(*words)[0] == 3
+        site.routes[INDEX_PATH] = redirect(f"{other.url}{INDEX_PATH}")
+        for rev, status in ((99, 3), (6, 4)):
+            other.routes[INDEX_PATH] = _of_revision(rev, "acme")
+            assert run(*words)[0] == status
+        assert json.loads(kept.read_text())["servers"] == {f"{site.url} acme": 7}
+        assert {one.headers.get("authorization") for one in other.requests} == {None}
 
 
 def test_a_server_that_was_set_back_is_refused_with_the_file_that_remembers_its_revision(

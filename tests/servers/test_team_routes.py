@@ -232,6 +232,14 @@ def test_no_answer_has_a_path_of_the_server(team: RunningTeam, machine: Machine)
         assert str(machine.base).encode() not in ask(team, route, token).body, route.path
 
 
+@pytest.mark.parametrize("query", [{"source": "x" * 20_000}, {f"part{number}": "x" for number in range(40)}])
+def test_a_query_that_is_too_long_is_refused_whole(team: RunningTeam, query: dict[str, str]) -> None:
+    # What is left out of it could be the version that is published.
+    refused = team.get(f"/api/v1/skills?{urlencode({'limit': '1', **query})}", team.token("ada", "skills:read"))
+    assert refused.status == 400
+    assert "a query has at most" in refused.json["error"]["message"]
+
+
 def test_a_listing_has_pages(machine: Machine, tmp_path: Path) -> None:
     names = [f"skill-{number}" for number in range(5)]
     for name in names:

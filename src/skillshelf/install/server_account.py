@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from skillshelf.core.environment import Environment, user_state_folder
-from skillshelf.core.http_client import TEAM_TOKEN_VARIABLE, HttpAnswer, bearer_token, origin_of
+from skillshelf.core.http_client import (
+    TEAM_TOKEN_VARIABLE,
+    HttpAnswer,
+    HttpClient,
+    HttpRequest,
+    bearer_token,
+    origin_of,
+)
 from skillshelf.core.limits import SERVERS_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.state_file import Document, StateFile
@@ -34,6 +41,7 @@ SERVERS_VERSION = 1
 _SERVER_VARIABLE = "SKILLSHELF_SERVER"
 _SERVERS = "servers.json"
 _TENANT_CHARS = 64
+_DEFAULT_TENANT = "default"
 
 
 class ServerAccount(NamedTuple):
@@ -43,29 +51,40 @@ class ServerAccount(NamedTuple):
     origin: str
     environment: Environment
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers of every request: the token, and the newest revision that was seen of its tenant."""
-        tenant = _tenant_of(self.token)
-        known = _known(self.environment).get(f"{self.origin} {tenant}") if tenant is not None else None
-        # Without a demand the answer says whose it is, and of which revision.
-        demand = {MIN_REVISION_HEADER: str(known)} if known else {}
-        return {"Authorization": f"Bearer {self.token}", **demand}
+    def send(self, client: HttpClient, request: HttpRequest) -> HttpAnswer:
+        """Return an answer that is not older than what was seen before the request; remember its revision.
 
-    def check(self, answer: HttpAnswer) -> HttpAnswer:
-        """Return an answer that is not older than what was seen before; remember the revision of a successful one."""
+        The request gets the token, and demands the newest revision that was seen of its tenant.
+        """
+        known, tenant = _known(self.environment), _tenant_of(self.token)
+        newest = known.get(f"{self.origin} {tenant}", 0)
+        headers = {"Authorization": f"Bearer {self.token}", **request.headers}
+        demand = {MIN_REVISION_HEADER: str(newest)} if newest else {}
+        answer = client.send(request._replace(headers={**headers, **demand}))
+        if demand and answer.status == 503 and answer.headers.get(TENANT_HEADER.lower(), tenant) != tenant:
+            # The demand was about another tenant. Without one the answer says of which revision it is.
+            answer = client.send(request._replace(headers=headers))
+        return self._checked(answer, known)
+
+    def _checked(self, answer: HttpAnswer, known: Mapping[str, int]) -> HttpAnswer:
+        """Return an answer unless it is older than what was known when it was asked for.
+
+        What other commands saw meanwhile does not count: an answer may be older than that, and still be new.
+        """
         given, tenant = answer.headers.get(REVISION_HEADER.lower(), ""), answer.headers.get(TENANT_HEADER.lower(), "")
         if not _is_number(given) or len(tenant) > _TENANT_CHARS or not tenant.isascii() or " " in tenant:
             return answer
         key, rev = f"{self.origin} {tenant}", int(given)
-        newest = _known(self.environment).get(key, 0)
+        newest = known.get(key, 0)
         if rev < newest:
             raise SourceRefused(
                 "older-revision",
                 f"{self.origin} answers with revision {rev} of its catalog, and {newest} was seen before (try again; "
                 f"if the server was set back on purpose, remove its line from {_path(self.environment)})",
             )
-        if answer.status < 300 and (rev > newest or not newest):
+        # Where a redirect led to may say that it is older, and nothing else about this server.
+        is_own = origin_of(answer.url).text == self.origin
+        if answer.status < 300 and is_own and (rev > newest or not newest):
             _remember(self.environment, key, rev)
         return answer
 
@@ -73,11 +92,11 @@ class ServerAccount(NamedTuple):
 _OWN_TOKEN = re.compile(r"sks_([a-z0-9-]+)_[\w-]+")
 
 
-def _tenant_of(token: str) -> str | None:
-    """Return the tenant that a token says it is for; None if it does not say.
+def _tenant_of(token: str) -> str:
+    """Return the tenant that a token is probably for.
 
-    A token of an issuer names it by a claim, whose usual name is `tenant`. This only decides what is asked for: the
-    server checks the token, and its answer says whose it is.
+    A token of an issuer names it by a claim, whose usual name is `tenant`, or is for the tenant `default`. This only
+    decides what is asked for: the server checks the token, and its answer says whose it is.
     """
     if (own := _OWN_TOKEN.fullmatch(token)) is not None:
         return own[1]
@@ -85,9 +104,9 @@ def _tenant_of(token: str) -> str | None:
     try:
         claims = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError):
-        return None
+        return _DEFAULT_TENANT
     tenant = claims.get("tenant") if isinstance(claims, dict) else None
-    return tenant if isinstance(tenant, str) else None
+    return tenant if isinstance(tenant, str) else _DEFAULT_TENANT
 
 
 def _is_number(text: str) -> bool:

@@ -194,9 +194,9 @@ class ReleaseClient:
     ) -> HttpAnswer:
         given = urlencode({key: one for key, one in (query or {}).items() if one})
         data = json.dumps(value).encode() if value is not None else body
-        headers = {**self._account.headers, **({"Content-Type": media_type} if data is not None else {})}
+        headers = {"Content-Type": media_type} if data is not None else {}
         url = f"{self.base}{path}{'?' if given else ''}{given}"
-        return self._account.check(self._client.send(HttpRequest(url, limit, method, headers, data)))
+        return self._account.send(self._client, HttpRequest(url, limit, method, headers, data))
 
     def _checked(self, answer: HttpAnswer, form: type[_Form]) -> _Form:
         """Return the value of an answer in the form that it must have; raise what its error says."""

@@ -14,7 +14,7 @@ from skillshelf.catalog.lock import is_installable_name
 from skillshelf.catalog.source import SourceEntry, SourceIdentity, SourceLimits
 from skillshelf.catalog.tree import name_problem
 from skillshelf.core.digests import sha256
-from skillshelf.core.http_client import HttpAnswer, HttpClient, origin_of, refusal_in, require_found
+from skillshelf.core.http_client import HttpAnswer, HttpClient, HttpRequest, origin_of, refusal_in, require_found
 from skillshelf.core.limits import SKILL_FILE_BYTES, SOURCE_INDEX_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, plural, visible
@@ -177,7 +177,7 @@ class SiteSource:
         """Return an answer; one of a team server is not older than what was seen before."""
         if self._account is None or origin_of(url).text != self._account.origin:
             return self._client.get(url, limit=limit)
-        answer = self._account.check(self._client.get(url, limit=limit, headers=self._account.headers))
+        answer = self._account.send(self._client, HttpRequest(url, limit))
         if answer.status == 503 and answer.headers.get("retry-after"):
             raise SourceUnreachable(f"{self.label} cannot answer now; try again")
         return answer

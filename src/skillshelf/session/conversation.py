@@ -16,6 +16,7 @@ from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_ad
 from skillshelf.catalog.lock_places import CHANGED
 from skillshelf.catalog.packed import skills_named
 from skillshelf.catalog.prompt import CatalogText, as_shown, catalog_text, visible_to_model
+from skillshelf.catalog.source import PUBLISHED_SCHEME
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
@@ -193,10 +194,13 @@ class Conversation:
         return skill._replace(hidden="denied", hidden_by=f"rule: {decision.rule or decision.reason}")
 
     def _listed_at_start(self, name: str) -> CatalogSkill | None:
-        """Return the skill that had a name when the session began; of several the one that models are told of."""
-        alike = skills_named(self._at_start, folded_name(name))
-        found = sorted((skill for skill in alike if skill.name == name), key=lambda skill: skill.hidden is None)
-        return found[-1] if found else None
+        """Return the skill that had a name when the session began; of several the one that models are told of.
+
+        Not one that was published: a server still has the files of a release that it does not serve any more.
+        """
+        alike = [skill for skill in skills_named(self._at_start, folded_name(name)) if skill.name == name]
+        own = [skill for skill in alike if not skill.path.startswith(PUBLISHED_SCHEME)]
+        return sorted(own, key=lambda skill: skill.hidden is None)[-1] if own else None
 
     def visible_paths(self) -> Container[str]:
         """Return the paths of the skills that models are told of; sessions with the rules of the shelf share them."""

@@ -21,6 +21,7 @@ from support.trees import Machine
 from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
+from skillshelf.servers.team import snapshots
 from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
@@ -99,6 +100,26 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
     shutil.rmtree(tmp_path / "a" / "team" / "snapshots")
     with running_server(tmp_path, address, home=tmp_path / "a") as third:
         assert names_for(third, "frobnicator") == ["deploy"]
+
+
+def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, ours = f"sqlite:///{tmp_path}/team.sqlite", snapshots.FORMAT
+    found = []
+    for version in (ours, ours + 1, ours, ours + 1):
+        monkeypatch.setattr(snapshots, "FORMAT", version)
+        with running_server(tmp_path, address, home=tmp_path / str(version)) as server:
+            rev = 1 if found else publish(server, "deploy", "Mention the frobnicator.", "Ship the site.")
+            built(server, rev)
+            found.append(server.published.shelf_of("acme").state.snapshot)
+            assert server.published.blobs.has(found[-1].digest)
+            assert names_for(server, "frobnicator") == ["deploy"]
+    assert found[0] != found[1]
+    assert found[:2] == found[2:]
+    # With a release each replaces its own.
+    with running_server(tmp_path, address, home=tmp_path / str(ours + 1)) as server:
+        built(server, publish(server, "brew"))
+        assert not server.published.blobs.has(found[1].digest)
+        assert server.published.blobs.has(found[0].digest)
 
 
 def listed(server: ServerUnderTest) -> list[tuple[str, str]]:
@@ -396,6 +417,37 @@ def test_a_client_loads_and_reads_a_release_that_is_not_on_this_machine_yet(tmp_
         try:
             assert "Do it." in client.call("skill_load", {"name": "deploy"}).text
             assert client.call("skill_read", {"uri": "skill://deploy/references/page"}).text == "More."
+        finally:
+            client.end()
+
+
+def test_files_that_somebody_removed_from_the_machine_of_a_server_are_fetched_again(tmp_path: Path) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        publish(server, "deploy", "Mention the frobnicator.")
+        for _ in range(2):
+            assert "frobnicator" in server.json(ADA, "GET", "/api/v1/skills/deploy")["text"]
+            shutil.rmtree(server.published.source.store_of("acme").folder)
+
+
+@pytest.mark.parametrize("how", ["yank", "policy"])
+def test_a_session_loads_no_release_that_is_not_served_any_more(tmp_path: Path, how: str) -> None:
+    admin = ADA._replace(scopes=frozenset({"admin"}))
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        server.json(ADA, "POST", "/api/v1/releases", packed("deploy", "Do it."), 201)
+        client = server.server.services.catalogs.of(ADA).sessions.start("test", subject="ada")
+        try:
+            assert "Do it." in client.call("skill_load", {"name": "deploy"}).text
+            server.json(ADA, "POST", "/api/v1/releases", packed("deploy", "Do more."), 201)
+            if how == "yank":
+                for version in ("2", "1"):
+                    server.json(ADA, "POST", f"/api/v1/skills/deploy/versions/{version}/yank", {})
+            else:
+                server.json(admin, "PUT", "/api/v1/policy", {"approved_only": True})
+            for tool, given in (("skill_load", {"name": "deploy"}), ("skill_read", {"uri": "skill://deploy/SKILL.md"})):
+                refused = client.call(tool, given)
+                assert refused.error is not None
+                assert refused.error.code == "not_found"
+                assert "Do " not in refused.text
         finally:
             client.end()
 

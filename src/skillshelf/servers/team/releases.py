@@ -383,11 +383,7 @@ def approve_tree(transaction: Transaction, caller: Caller, release: Release, rev
         "insert into approval (tenant, tree, approver, at) values (?, ?, ?, ?) on conflict do nothing",
         (transaction.tenant, release.tree, caller.subject, now_ms()),
     )
-    approved = [one for one in _releases_left(transaction, release.name) if is_approved(one, policy)]
-    newest = _newer_approved(approved, before)
-    if newest is not None:
-        point_channel(transaction, release.name, "approved", newest.version, rev)
-    return added > 0 or newest is not None
+    return _settle(transaction, _releases_left(transaction, release.name), policy, before, rev) or added > 0
 
 
 def _releases_left(transaction: Transaction, name: str) -> list[Release]:
@@ -398,14 +394,34 @@ def _releases_left(transaction: Transaction, name: str) -> list[Release]:
     return releases_in(transaction, rows) if rows else []
 
 
-def _newer_approved(approved: Sequence[Release], before: Container[str]) -> Release | None:
-    """Return the release that `approved` should mean now, of those that enough people approved; None if it stays.
+def _settle(
+    transaction: Transaction, left: Sequence[Release], policy: TenantPolicy, before: Container[str], rev: int
+) -> bool:
+    """Let `approved` of a name mean what it should after an approval or a change of the policy; return if it moved.
 
-    They are of one name, the newest first; `before` has the versions of those that were approved before.
+    `left` are the releases of the name that are not yanked, the newest first, and `before` has the versions of those
+    that were approved before.
     """
-    current = next((release for release in approved if "approved" in release.channels), None)
-    newer = [one for one in approved if current is None or (one.rev > current.rev and one.version not in before)]
-    return newer[0] if newer else None
+    current = next((one for one in left if "approved" in one.channels), None)
+    meant = _approved_now(left, current, policy, before)
+    if meant == current:
+        return False
+    point_channel(transaction, left[0].name, "approved", meant.version if meant else None, rev)
+    return True
+
+
+def _approved_now(
+    left: Sequence[Release], current: Release | None, policy: TenantPolicy, before: Container[str]
+) -> Release | None:
+    """Return the newest release that was not approved before; else the current one, or the newest older that fits.
+
+    Where `approved` means nothing, somebody left what was approved before, and it stays so.
+    """
+    approved = [one for one in left if is_approved(one, policy)]
+    after = current.rev if current is not None else 0
+    newer = [one for one in approved if one.rev > after and one.version not in before]
+    fit = newer or [one for one in approved if one.rev <= after]
+    return fit[0] if fit else None
 
 
 def yank_release(transaction: Transaction, caller: Caller, release: Release, rev: int, why: str) -> bool:
@@ -443,9 +459,5 @@ def settle_approved(transaction: Transaction, before: TenantPolicy, policy: Tena
     by_name: dict[str, list[Release]] = {}
     for release in releases_in(transaction, rows) if rows else ():
         by_name.setdefault(release.name, []).append(release)
-    for name, left in by_name.items():
-        approved = [one for one in left if is_approved(one, policy)]
-        known = {one.version for one in left if is_approved(one, before)}
-        newest = _newer_approved(approved, known)
-        if newest is not None or not approved:
-            point_channel(transaction, name, "approved", newest.version if newest else None, rev)
+    for left in by_name.values():
+        _settle(transaction, left, policy, {one.version for one in left if is_approved(one, before)}, rev)

@@ -36,6 +36,9 @@ from skillshelf.servers.team.values import BlobsAway
 __all__ = ["SnapshotRecord", "Snapshots", "recorded_snapshot"]
 
 _PACKED_FILES = 4096
+_OTHER_KINDS_KEPT = 2
+"""Snapshots of other versions of this program that stay: servers of two versions would build theirs in turns."""
+
 _LEVEL = 1
 """Of compression: the index is half as large then, and more costs more than the network."""
 
@@ -49,11 +52,15 @@ class SnapshotRecord(NamedTuple):
 
 def recorded_snapshot(transaction: Transaction) -> SnapshotRecord | None:
     """Return the newest snapshot of a tenant that this version can read; None if there is none."""
+    return _recorded_snapshots(transaction).get(_kind())
+
+
+def _recorded_snapshots(transaction: Transaction) -> dict[str, SnapshotRecord]:
+    """Return the newest snapshots of a tenant, by what wrote them: servers of two versions run during an upgrade."""
     row = transaction.row("select snapshot, snapshot_rev from catalog_rev where tenant = ?", (transaction.tenant,))
-    if row is None or not row[0]:
-        return None
-    kind, _, digest = str(row[0]).partition(" ")
-    return SnapshotRecord(digest, int(row[1])) if kind == _kind() else None
+    # Before there were several, the revision was that of the other column alone.
+    lines = [[*line.split(), row[1]] for line in (row[0] or "").splitlines()] if row is not None else []
+    return {kind: SnapshotRecord(digest, int(rev)) for kind, digest, rev, *_ in lines}
 
 
 def _kind() -> str:
@@ -183,19 +190,25 @@ class Snapshots:
             return recorded_snapshot(transaction)
 
     def _record(self, tenant: str, record: SnapshotRecord, before: SnapshotRecord | None) -> SnapshotRecord:
-        """Name a snapshot in the database unless a newer one is there, and remove the one that nobody needs now."""
+        """Name a snapshot in the database unless a newer one is there, and remove those that nobody needs now."""
         with self._database.transaction(tenant) as transaction:
             transaction.row(f"select rev from catalog_rev where tenant = ?{transaction.row_lock}", (tenant,))
-            known = recorded_snapshot(transaction)
+            records, kind = _recorded_snapshots(transaction), _kind()
+            known = records.pop(kind, None)
             if known is None or known.rev < record.rev or (known == before and known.rev == record.rev):
+                newest, gone = record, [known]
+                others = sorted(records.items(), key=lambda other: other[1].rev, reverse=True)
+                gone += [other for _, other in others[_OTHER_KINDS_KEPT:]]
+                rows = [(kind, record), *others[:_OTHER_KINDS_KEPT]]
+                text = "\n".join(f"{kind} {one.digest} {one.rev}" for kind, one in rows)
                 transaction.execute(
                     "update catalog_rev set snapshot = ?, snapshot_rev = ? where tenant = ?",
-                    (f"{_kind()} {record.digest}", record.rev, tenant),
+                    (text, record.rev, tenant),
                 )
-                newest, gone = record, before
             else:
-                newest, gone = known, record
-        if gone is not None and gone.digest != newest.digest:
-            # A server that asks for it just now finds none, and asks the database again.
-            self._blobs.remove(gone.digest)
+                newest, gone = known, [record]
+        for one in gone:
+            if one is not None and one.digest != newest.digest:
+                # A server that asks for it just now finds none, and asks the database again.
+                self._blobs.remove(one.digest)
         return newest

@@ -230,7 +230,9 @@ class TenantShelf(Shelf):
 
     def _fetch(self, skill: CatalogSkill, artifact: str | None = None) -> None:
         """Fetch the files of a release; `artifact` is that of a catalog which may have gone on since."""
-        if skill.source != PUBLISHED or skill.tree is None or skill.tree in self._ready:
+        if skill.source != PUBLISHED or skill.tree is None:
+            return
+        if skill.tree in self._ready and self._store.has(skill.tree):
             return
         now, before = self._artifacts
         self._source.fetch(self._store, skill.tree, artifact or now.get(skill.tree) or before.get(skill.tree))
