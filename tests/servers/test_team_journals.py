@@ -7,21 +7,23 @@ import itertools
 import json
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.journal_streams import ADA, BEN, NOW, chain, database_on, events
 from support.postgres import PASSWORD, PostgresCluster
+from support.waiting import wait_for
 
 from skillshelf.core.limits import JOURNAL_ALARMS, JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES, JOURNAL_LINE_BYTES
 from skillshelf.errors import ConfigurationError, LimitExceeded
 from skillshelf.journal.format import canonical, digest_of, seal
-from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
-from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
+from skillshelf.journal.sent_lines import SentLine, is_reduced, parse_sent, reduced_line
+from skillshelf.servers.team.database import Database, SqliteDatabase, Transaction, migrate_postgres
 from skillshelf.servers.team.journal_intake import SERVER, head_of, lines_in, set_content, take
 from skillshelf.servers.team.journal_records import (
     alarms,
@@ -32,7 +34,7 @@ from skillshelf.servers.team.journal_records import (
     usage,
 )
 from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days, remove_days
-from skillshelf.servers.team.journal_rows import day_of
+from skillshelf.servers.team.journal_rows import StoredBatch, day_of
 from skillshelf.servers.team.values import Caller, TeamError
 
 ID = "ab" * 16
@@ -356,6 +358,31 @@ def test_alarms_of_one_stream_are_bounded(place: Place) -> None:
     with place[0].transaction(place[1].tenant, readonly=True) as transaction:
         details = [alarm["detail"] for alarm in alarms(transaction)]
     assert sum("later ones of this kind are not recorded" in detail for detail in details) == 1
+
+
+def test_alarms_of_a_batch_are_counted_once_however_many_sessions_it_has(place: Place) -> None:
+    counted: list[str] = []
+
+    class Counting:
+        """A transaction that keeps the statements which count alarms."""
+
+        def __init__(self, transaction: Transaction) -> None:
+            self._transaction = transaction
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._transaction, name)
+
+        def row(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+            counted.extend([sql] if "count(*) from alarm" in sql else [])
+            return self._transaction.row(sql, parameters)
+
+    records = [{"session": f"s{number}", "type": "session_started", "subject": "zoe"} for number in range(50)]
+    sent = [line for line in parse_sent(chain(records)) if isinstance(line, SentLine)]
+    with place[0].transaction(place[1].tenant) as transaction:
+        StoredBatch(cast(Transaction, Counting(transaction)), ID, sent, "ada", "m1", NOW).store()
+
+    assert alarms_of(place) == ["subject"] * 50
+    assert len(counted) == 1
 
 
 def raise_forks(place: Place, number: int) -> None:
@@ -739,6 +766,27 @@ def test_forgetting_a_person_removes_the_machines_that_nobody_else_uses(place: P
 
     assert machines() == {"shared"}
     assert used(place) == before
+
+
+@pytest.mark.slow
+def test_forgetting_a_person_removes_the_machine_of_a_batch_that_is_stored_meanwhile(
+    address: str, tmp_path: Path
+) -> None:
+    with database_on(address, tmp_path) as (database, caller):
+        take(database, caller, ID, chain(events(5)), machine="own")
+        with ThreadPoolExecutor(1) as threads:
+            with database.transaction(caller.tenant) as transaction:
+                head_of(transaction, ID, locked=True)
+                forgetting = threads.submit(forget, database, caller.tenant, "ada")
+                wait_for(lambda: transaction.row("select pid from pg_locks where not granted"))
+                transaction.execute(
+                    "insert into usage_machine (tenant, day, skill, tree, machine) values (?, ?, ?, ?, ?)",
+                    (caller.tenant, 20261118, "deploy", "t3", "own"),
+                )
+            assert forgetting.result().lines == 5
+
+        with database.transaction(caller.tenant, readonly=True) as transaction:
+            assert transaction.rows("select machine from usage_machine") == []
 
 
 def test_no_file_of_sqlite_has_the_text_of_a_forgotten_person_also_while_a_server_runs(tmp_path: Path) -> None:

@@ -158,21 +158,19 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
     checked_subject(subject.strip())
     at = now_ms() if now is None else now
     with database.transaction(tenant) as transaction:
-        own = transaction.rows(
-            "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, MACHINES)
-        )
-        _remove_machines(transaction, subject)
-        # From here on nobody can push to them.
+        # First, and with the locks of the streams: from here on nobody can push to them, and what a batch adds that is
+        # stored now is removed, too.
         transaction.execute(
-            "update stream set origin = ?, machine = '' where tenant = ? and subject = ? and origin = ?",
+            "update stream set origin = ? where tenant = ? and subject = ? and origin = ?",
             (FORGOTTEN, tenant, subject, MACHINES),
         )
-        started = transaction.rows(
+        _remove_machines(transaction, subject)
+        own = transaction.rows(
             "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
         )
         served = _mark_served(transaction, subject)
     lines = 0
-    for (stream,) in {*own, *started}:
+    for (stream,) in own:
         lines += _bury_all(database, tenant, stream, None, at)
     named = _sessions_naming(database, tenant, subject)
     for stream, session in [*served, *named]:
@@ -185,7 +183,7 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
             )
     if isinstance(database, SqliteDatabase):
         database.empty_log(tenant)
-    return Forgotten(len({*own, *started}), lines, records)
+    return Forgotten(len(own), lines, records)
 
 
 def _remove_machines(transaction: Transaction, subject: str) -> None:
@@ -199,6 +197,9 @@ def _remove_machines(transaction: Transaction, subject: str) -> None:
         "delete from usage_machine "
         f"where tenant = ? and machine in ({machines} = ?) and machine not in ({machines} <> ?)",
         (tenant, tenant, subject, tenant, subject),
+    )
+    transaction.execute(
+        "update stream set machine = '' where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
     )
 
 

@@ -78,15 +78,14 @@ class StoredBatch:
 
     def _raise_subject_alarms(self) -> None:
         """Raise an alarm for each session with a line that names another subject than the token, whatever its type."""
-        alarmed = set()
+        details: dict[int | str, str] = {}
         for line in self._new if self._subject is not None else ():
-            name = _session_of(line)
-            if line.record.get("subject") in (None, "", self._subject) or name in alarmed:
+            if line.record.get("subject") in (None, "", self._subject):
                 continue
-            alarmed.add(name)
+            name = _session_of(line)
             detail = f"session {name[:32]} names another subject than the token, in seq {line.seq}"
-            place = digest_of(name.encode())[:16]
-            raise_alarm(self._transaction, self._stream, "subject", place, detail, self._at)
+            details.setdefault(digest_of(name.encode())[:16], detail)
+        _raise_alarms(self._transaction, self._stream, "subject", details, self._at)
 
     def _store_sessions(self, sessions: dict[str, "_SessionPart"], known: "_KnownSessions") -> None:
         for name, part in sorted(sessions.items()):
@@ -321,15 +320,25 @@ def day_of(ts_ms: int) -> int:
 
 def raise_alarm(transaction: Transaction, stream: str, kind: str, place: int | str, detail: str, at: int) -> None:
     """Raise an alarm once for a place in a stream: a `seq` or a session; a stream has a bounded number of each kind."""
+    _raise_alarms(transaction, stream, kind, {place: detail}, at)
+
+
+def _raise_alarms(transaction: Transaction, stream: str, kind: str, details: Mapping[int | str, str], at: int) -> None:
+    """Raise an alarm of one kind for each place in a stream that has none yet, as `raise_alarm` does.
+
+    They are counted once: that takes longer the more alarms a tenant has.
+    """
+    if not details:
+        return
     row = transaction.row(
         "select count(*) from alarm where tenant = ? and stream = ? and kind = ?", (transaction.tenant, stream, kind)
     )
-    count = row[0] if row else 0
-    if count >= JOURNAL_ALARMS:
-        return
-    if count == JOURNAL_ALARMS - 1:
-        detail += "; later ones of this kind are not recorded"
-    transaction.execute(
-        "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
-        (transaction.tenant, f"{stream}:{kind}:{place}", at, stream, kind, detail),
-    )
+    room = JOURNAL_ALARMS - (row[0] if row else 0)
+    for place, detail in details.items():
+        if room <= 0:
+            return
+        last = "; later ones of this kind are not recorded" if room == 1 else ""
+        room -= transaction.execute(
+            "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
+            (transaction.tenant, f"{stream}:{kind}:{place}", at, stream, kind, detail + last),
+        )
