@@ -379,8 +379,9 @@ def push_journal(
     """Send the lines of a journal that a server does not have; raise OSError if it cannot be read.
 
     Lines are sent up to the first that was changed. The server's wish for reduced lines counts before the first one
-    is sent.
+    is sent. A part stands for its journal: alone it would look as if its end had been cut off.
     """
+    path = base_of(path)
     first, _ = _opened(path)
     if not isinstance(first, SentLine):
         emptied = emptied_stream(path, server)
