@@ -79,6 +79,31 @@ def test_a_journal_is_sent_in_batches_and_goes_on_where_it_was(team: RunningTeam
     assert stored(team, first.stream) == lines
 
 
+def test_lines_are_on_the_disk_before_they_are_sent(
+    team: RunningTeam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, auditor = tmp_path / "run.jsonl", team.token("auditor", JOURNAL_READ)
+    journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096))
+    while not Path(f"{path}.part-000001").exists():
+        journal.append("tool_stdout", {"tool_id": "t1", "chunk": "x" * 200})
+    forced: list[tuple[str, int]] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        if name.startswith(f"{path}"):
+            forced.append((os.path.basename(name), len(team.get("/api/v1/journal/streams", auditor).json["streams"])))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    push(team, path)
+    assert {("run.jsonl.part-000001", 0), ("run.jsonl", 0)} <= {*forced}
+    forced.clear()
+    assert push(team, path).stored == 0
+    assert forced == []
+
+
 def test_a_torn_end_is_not_sent(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     lines = write_journal(path, 4)

@@ -27,7 +27,7 @@ from skillshelf.core.limits import (
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
 from skillshelf.errors import ConfigurationError, SourceRefused, SourceUnreachable
-from skillshelf.journal.file import exact_lines
+from skillshelf.journal.file import exact_lines, force_to_disk
 from skillshelf.journal.format import digest_of
 from skillshelf.journal.parts import base_of
 from skillshelf.journal.sent_lines import Content, Reported, SentLine, broken_link, reduced_line, sent_line
@@ -387,11 +387,11 @@ def push_journal(
         emptied = emptied_stream(path, server)
         if emptied is None:
             return JournalPush("", None, 0, first, content)
-        return _Push(server, emptied, machine, content, batch_lines).run_without_lines(first)
+        return _Push(path, server, emptied, machine, content, batch_lines).run_without_lines(first)
     known = known_stream(path, first, server)
     if known.state.forgotten:
         return JournalPush(known.id, None, 0, FORGOTTEN_THERE, content)
-    push = _Push(server, known, machine, content, batch_lines)
+    push = _Push(path, server, known, machine, content, batch_lines)
     # Opened again: what another program appended and sent before the server answered must not look cut off.
     first, lines = _opened(path)
     if not isinstance(first, SentLine):
@@ -421,8 +421,9 @@ class _Push:
     """One journal on its way to a server."""
 
     def __init__(
-        self, server: JournalServer, known: KnownStream, machine: str, content: Content, batch_lines: int
+        self, path: str, server: JournalServer, known: KnownStream, machine: str, content: Content, batch_lines: int
     ) -> None:
+        self._path = path
         self._server = server
         self._batch_lines = batch_lines
         self._known_stream = known
@@ -514,6 +515,8 @@ class _Push:
         if len(body) > REQUEST_BYTES and len(batch) > 1:
             middle = len(batch) // 2
             return self._send(batch[:middle]) or self._send(batch[middle:])
+        # A machine that loses power must not lose lines that were sent: its journal would be a fork from then on.
+        force_to_disk(self._path)
         acknowledged, stored, refused = self._server.send(self.stream, self._machine, body)
         self._stored += min(stored, len(batch))
         last = sent_line(batch[-1])
