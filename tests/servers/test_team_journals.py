@@ -475,6 +475,35 @@ def test_use_is_counted_by_day_skill_tree_person_and_machine(place: Place) -> No
     ]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 11])
+@pytest.mark.parametrize("content", ["full", "digest"])
+def test_a_skill_file_that_is_read_as_a_file_is_one_use_wherever_a_batch_ends(
+    place: Place, size: int, content: str
+) -> None:
+    instructions, other = (f"sha256:{digit * 64}" for digit in "ab")
+    acts: list[dict[str, Any]] = [
+        {"type": "skill_loaded", "digest": instructions},
+        {"type": "override_proposed", "kind": "model"},
+        {"session": "s2", "type": "skill_loaded", "digest": other},
+        {"type": "skill_read", "digest": instructions},
+        {"session": "s2", "type": "skill_invoked"},
+        {"type": "skill_invoked"},
+        {"session": "s2", "type": "skill_read", "digest": other},
+        {"type": "skill_read", "digest": other},
+        {"type": "skill_loaded", "digest": instructions},
+        {"type": "skill_read", "digest": other},
+        {"type": "skill_read", "digest": instructions},
+    ]
+    lines = chain([{"session": "s1", "name": "deploy", **act} for act in acts])
+    sent = reduced(lines) if content == "digest" else lines
+
+    for at in range(0, len(sent), size):
+        push(place, sent[at : at + size])
+
+    (found,) = used(place)
+    assert (found["loads"], found["reads"]) == (3, 4)
+
+
 # Reduced lines ------------------------------------------------------------------------------------
 
 
