@@ -873,6 +873,78 @@ def test_what_an_open_session_of_a_forgotten_person_does_later_is_never_stored(p
     assert forget(database, caller.tenant, "zoe") == (0, 0, 0)
 
 
+@pytest.mark.parametrize("stopped", range(1, 11))
+def test_what_is_left_when_forgetting_was_stopped_is_removed_when_it_is_run_again(place: Place, stopped: int) -> None:
+    database, caller = place
+    long = [{"session": "z", "type": "tool_stdout", "chunk": "a secret"}] * (JOURNAL_BATCH_LINES + 10)
+    push(place, chain(events(5)), machine="m1")
+    named = chain([*events(3, session="a"), *events(4, session="z", subject="ada"), *long])
+    ben = caller._replace(subject="ben")
+    for at in range(0, len(named), JOURNAL_BATCH_LINES):
+        take(database, ben, "b1" * 16, named[at : at + JOURNAL_BATCH_LINES], now=NOW)
+    push(
+        place,
+        chain([*events(3, session="b", subject="ben"), *events(4, subject="ada")]),
+        stream="5e" * 16,
+        origin=SERVER,
+    )
+
+    class Stopping:
+        """A database that ends the program before one of its transactions."""
+
+        begun = 0
+
+        def transaction(self, tenant: str, *, readonly: bool = False) -> Any:
+            self.begun += 1
+            if self.begun > stopped:
+                raise KeyboardInterrupt
+            return database.transaction(tenant, readonly=readonly)
+
+    with pytest.raises(KeyboardInterrupt):
+        forget(cast(Database, Stopping()), caller.tenant, "ada")
+    forget(database, caller.tenant, "ada")
+
+    assert stored(place) == [None] * 5
+    assert stored(place, "b1" * 16) == [*named[:3], *[None] * (len(named) - 3)]
+    assert [line is None for line in stored(place, "5e" * 16)] == [False] * 3 + [True] * 4
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        assert {(one["session"], one["subject"]) for one in journal_sessions(transaction)} == {
+            ("a", "ben"),
+            ("b", "ben"),
+        }
+    assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
+
+
+@pytest.mark.parametrize("moment", range(1, 6))
+def test_what_began_while_a_person_was_forgotten_is_removed_when_it_is_run_again(place: Place, moment: int) -> None:
+    database, caller = place
+    served = chain([*events(3, session="b", subject="ben"), *events(4, session="c", subject="ada")])
+    push(place, chain(events(5)))
+    push(place, served[:3], stream="5e" * 16, origin=SERVER)
+
+    class Meanwhile:
+        """A database with which a server stores a new session, and a machine a new journal, at some moment."""
+
+        begun = 0
+
+        def transaction(self, tenant: str, *, readonly: bool = False) -> Any:
+            self.begun += 1
+            if self.begun == moment:
+                push(place, served[3:], stream="5e" * 16, origin=SERVER)
+                push(place, chain(events(2)), stream="cd" * 16)
+            return database.transaction(tenant, readonly=readonly)
+
+    forget(cast(Database, Meanwhile()), caller.tenant, "ada")
+    forget(database, caller.tenant, "ada")
+
+    assert stored(place, "5e" * 16) == [*served[:3], *[None] * 4]
+    assert stored(place, "cd" * 16) == [None] * 2
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        assert {one["subject"] for one in journal_sessions(transaction)} == {"ben"}
+        assert {one["subject"] for one in streams(transaction)} == {""}
+    assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
+
+
 @pytest.mark.parametrize("subject", ["", " ", "\t", "a\0b", "x" * 5000])
 def test_what_is_no_name_cannot_be_forgotten_and_costs_no_count(place: Place, subject: str) -> None:
     database, caller = place
