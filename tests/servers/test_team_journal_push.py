@@ -79,6 +79,31 @@ def test_a_journal_is_sent_in_batches_and_goes_on_where_it_was(team: RunningTeam
     assert stored(team, first.stream) == lines
 
 
+def test_lines_are_on_the_disk_before_they_are_sent(
+    team: RunningTeam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, auditor = tmp_path / "run.jsonl", team.token("auditor", JOURNAL_READ)
+    journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096))
+    while not Path(f"{path}.part-000001").exists():
+        journal.append("tool_stdout", {"tool_id": "t1", "chunk": "x" * 200})
+    forced: list[tuple[str, int]] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        if name.startswith(f"{path}"):
+            forced.append((os.path.basename(name), len(team.get("/api/v1/journal/streams", auditor).json["streams"])))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    push(team, path)
+    assert {("run.jsonl.part-000001", 0), ("run.jsonl", 0)} <= {*forced}
+    forced.clear()
+    assert push(team, path).stored == 0
+    assert forced == []
+
+
 def test_a_torn_end_is_not_sent(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     lines = write_journal(path, 4)
@@ -148,6 +173,26 @@ def test_a_rotated_journal_is_one_stream_also_when_its_first_parts_are_gone(team
     assert stored(team, first.stream)[-len(lines_of(path)) :] == lines_of(path)
     assert len(stored(team, first.stream)) == (last.acknowledged or 0) + 1
     assert alarms(team) == []
+
+
+def test_a_part_stands_for_its_journal_and_is_no_cut_end(
+    team: RunningTeam, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    journal = Journal(str(path), session="s", rotation=Rotation(max_bytes=4096))
+    while not Path(f"{path}.part-000002").exists():
+        journal.append("tool_stdout", {"tool_id": "t1", "chunk": "x" * 200})
+    sent = push(team, path)
+    monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
+
+    for part in (f"{path}.part-000001", f"{path}.part-000002"):
+        assert push(team, Path(part)) == sent._replace(stored=0)
+        assert main(["log", "verify", part, "--server", team.url, "--allow-http", "--home", str(tmp_path)]) == 0
+        assert "3 parts" in capsys.readouterr().out
+
+    path.unlink()
+    assert push(team, Path(f"{path}.part-000001")).problem is not None
+    assert alarms(team) == ["cut"]
 
 
 def test_lines_that_rotation_removed_unsent_are_reported(
@@ -512,6 +557,17 @@ def test_a_machine_whose_person_was_forgotten_is_told_so_and_sends_nothing(
     monkeypatch.setenv("SKILLSHELF_TOKEN", team.token("ada", JOURNAL_WRITE))
     assert main(["log", "verify", str(path), "--server", team.url, "--allow-http", "--home", str(tmp_path)]) == 2
     assert "was forgotten on the server" in capsys.readouterr().err
+
+
+def test_the_page_of_use_says_of_counts_without_a_name_whose_they_are(team: RunningTeam, tmp_path: Path) -> None:
+    write_journal(tmp_path / "run.jsonl", 5)
+    push(team, tmp_path / "run.jsonl")
+    assert b"people who were forgotten" not in team.get("/usage", team.token("auditor", JOURNAL_READ)).body
+
+    forget(team.database, "default", "ada")
+
+    page = team.get("/usage", team.token("auditor", JOURNAL_READ)).body
+    assert page.count(b'<th scope="row">people who were forgotten</th>') == 1
 
 
 def test_every_alarm_is_found_by_pages_stream_and_kind_and_one_stream_hides_no_other(team: RunningTeam) -> None:

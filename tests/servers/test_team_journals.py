@@ -8,21 +8,23 @@ import json
 import threading
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.journal_streams import ADA, BEN, NOW, chain, database_on, events
 from support.postgres import PASSWORD, PostgresCluster
+from support.waiting import wait_for
 
 from skillshelf.core.limits import JOURNAL_ALARMS, JOURNAL_BATCH_BYTES, JOURNAL_BATCH_LINES, JOURNAL_LINE_BYTES
 from skillshelf.errors import ConfigurationError, LimitExceeded
 from skillshelf.journal.format import canonical, digest_of, seal
-from skillshelf.journal.sent_lines import is_reduced, parse_sent, reduced_line
-from skillshelf.servers.team.database import Database, SqliteDatabase, migrate_postgres
+from skillshelf.journal.sent_lines import SentLine, is_reduced, parse_sent, reduced_line
+from skillshelf.servers.team.database import Database, SqliteDatabase, Transaction, migrate_postgres
 from skillshelf.servers.team.journal_intake import SERVER, head_of, lines_in, set_content, take
 from skillshelf.servers.team.journal_records import (
     alarms,
@@ -33,7 +35,7 @@ from skillshelf.servers.team.journal_records import (
     usage,
 )
 from skillshelf.servers.team.journal_removal import apply_retention, forget, kept_days, remove_days
-from skillshelf.servers.team.journal_rows import day_of
+from skillshelf.servers.team.journal_rows import StoredBatch, day_of
 from skillshelf.servers.team.values import Caller, TeamError
 
 ID = "ab" * 16
@@ -387,6 +389,31 @@ def test_alarms_of_one_stream_are_bounded(place: Place) -> None:
     assert sum("later ones of this kind are not recorded" in detail for detail in details) == 1
 
 
+def test_alarms_of_a_batch_are_counted_once_however_many_sessions_it_has(place: Place) -> None:
+    counted: list[str] = []
+
+    class Counting:
+        """A transaction that keeps the statements which count alarms."""
+
+        def __init__(self, transaction: Transaction) -> None:
+            self._transaction = transaction
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._transaction, name)
+
+        def row(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+            counted.extend([sql] if "count(*) from alarm" in sql else [])
+            return self._transaction.row(sql, parameters)
+
+    records = [{"session": f"s{number}", "type": "session_started", "subject": "zoe"} for number in range(50)]
+    sent = [line for line in parse_sent(chain(records)) if isinstance(line, SentLine)]
+    with place[0].transaction(place[1].tenant) as transaction:
+        StoredBatch(cast(Transaction, Counting(transaction)), ID, sent, "ada", "m1", NOW).store()
+
+    assert alarms_of(place) == ["subject"] * 50
+    assert len(counted) == 1
+
+
 def raise_forks(place: Place, number: int) -> None:
     """Send another text for each of the first lines of a stream."""
     for seq in range(1, number):
@@ -505,6 +532,35 @@ def test_a_use_that_several_lines_tell_of_is_counted_once(place: Place) -> None:
         1,
         0,
     ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 11])
+@pytest.mark.parametrize("content", ["full", "digest"])
+def test_a_skill_file_that_is_read_as_a_file_is_one_use_wherever_a_batch_ends(
+    place: Place, size: int, content: str
+) -> None:
+    instructions, other = (f"sha256:{digit * 64}" for digit in "ab")
+    acts: list[dict[str, Any]] = [
+        {"type": "skill_loaded", "digest": instructions},
+        {"type": "override_proposed", "kind": "model"},
+        {"session": "s2", "type": "skill_loaded", "digest": other},
+        {"type": "skill_read", "digest": instructions},
+        {"session": "s2", "type": "skill_invoked"},
+        {"type": "skill_invoked"},
+        {"session": "s2", "type": "skill_read", "digest": other},
+        {"type": "skill_read", "digest": other},
+        {"type": "skill_loaded", "digest": instructions},
+        {"type": "skill_read", "digest": other},
+        {"type": "skill_read", "digest": instructions},
+    ]
+    lines = chain([{"session": "s1", "name": "deploy", **act} for act in acts])
+    sent = reduced(lines) if content == "digest" else lines
+
+    for at in range(0, len(sent), size):
+        push(place, sent[at : at + size])
+
+    (found,) = used(place)
+    assert (found["loads"], found["reads"]) == (3, 4)
 
 
 # Reduced lines ------------------------------------------------------------------------------------
@@ -846,6 +902,27 @@ def test_forgetting_a_person_removes_the_machines_that_nobody_else_uses(place: P
     assert used(place) == before
 
 
+@pytest.mark.slow
+def test_forgetting_a_person_removes_the_machine_of_a_batch_that_is_stored_meanwhile(
+    address: str, tmp_path: Path
+) -> None:
+    with database_on(address, tmp_path) as (database, caller):
+        take(database, caller, ID, chain(events(5)), machine="own")
+        with ThreadPoolExecutor(1) as threads:
+            with database.transaction(caller.tenant) as transaction:
+                head_of(transaction, ID, locked=True)
+                forgetting = threads.submit(forget, database, caller.tenant, "ada")
+                wait_for(lambda: transaction.row("select pid from pg_locks where not granted"))
+                transaction.execute(
+                    "insert into usage_machine (tenant, day, skill, tree, machine) values (?, ?, ?, ?, ?)",
+                    (caller.tenant, 20261118, "deploy", "t3", "own"),
+                )
+            assert forgetting.result().lines == 5
+
+        with database.transaction(caller.tenant, readonly=True) as transaction:
+            assert transaction.rows("select machine from usage_machine") == []
+
+
 def test_no_file_of_sqlite_has_the_text_of_a_forgotten_person_also_while_a_server_runs(tmp_path: Path) -> None:
     database, served = SqliteDatabase(str(tmp_path / "team.db")), SqliteDatabase(str(tmp_path / "team.db"))
     take(served, ADA, ID, chain(events(300)), now=NOW)
@@ -903,6 +980,78 @@ def test_what_an_open_session_of_a_forgotten_person_does_later_is_never_stored(p
         left = "select subject, client, started, latest, ended, events from journal_session where session = 'z'"
         assert transaction.rows(left) == [(None, None, 0, 0, None, 0)]
     assert forget(database, caller.tenant, "zoe") == (0, 0, 0)
+
+
+@pytest.mark.parametrize("stopped", range(1, 11))
+def test_what_is_left_when_forgetting_was_stopped_is_removed_when_it_is_run_again(place: Place, stopped: int) -> None:
+    database, caller = place
+    long = [{"session": "z", "type": "tool_stdout", "chunk": "a secret"}] * (JOURNAL_BATCH_LINES + 10)
+    push(place, chain(events(5)), machine="m1")
+    named = chain([*events(3, session="a"), *events(4, session="z", subject="ada"), *long])
+    ben = caller._replace(subject="ben")
+    for at in range(0, len(named), JOURNAL_BATCH_LINES):
+        take(database, ben, "b1" * 16, named[at : at + JOURNAL_BATCH_LINES], now=NOW)
+    push(
+        place,
+        chain([*events(3, session="b", subject="ben"), *events(4, subject="ada")]),
+        stream="5e" * 16,
+        origin=SERVER,
+    )
+
+    class Stopping:
+        """A database that ends the program before one of its transactions."""
+
+        begun = 0
+
+        def transaction(self, tenant: str, *, readonly: bool = False) -> Any:
+            self.begun += 1
+            if self.begun > stopped:
+                raise KeyboardInterrupt
+            return database.transaction(tenant, readonly=readonly)
+
+    with pytest.raises(KeyboardInterrupt):
+        forget(cast(Database, Stopping()), caller.tenant, "ada")
+    forget(database, caller.tenant, "ada")
+
+    assert stored(place) == [None] * 5
+    assert stored(place, "b1" * 16) == [*named[:3], *[None] * (len(named) - 3)]
+    assert [line is None for line in stored(place, "5e" * 16)] == [False] * 3 + [True] * 4
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        assert {(one["session"], one["subject"]) for one in journal_sessions(transaction)} == {
+            ("a", "ben"),
+            ("b", "ben"),
+        }
+    assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
+
+
+@pytest.mark.parametrize("moment", range(1, 6))
+def test_what_began_while_a_person_was_forgotten_is_removed_when_it_is_run_again(place: Place, moment: int) -> None:
+    database, caller = place
+    served = chain([*events(3, session="b", subject="ben"), *events(4, session="c", subject="ada")])
+    push(place, chain(events(5)))
+    push(place, served[:3], stream="5e" * 16, origin=SERVER)
+
+    class Meanwhile:
+        """A database with which a server stores a new session, and a machine a new journal, at some moment."""
+
+        begun = 0
+
+        def transaction(self, tenant: str, *, readonly: bool = False) -> Any:
+            self.begun += 1
+            if self.begun == moment:
+                push(place, served[3:], stream="5e" * 16, origin=SERVER)
+                push(place, chain(events(2)), stream="cd" * 16)
+            return database.transaction(tenant, readonly=readonly)
+
+    forget(cast(Database, Meanwhile()), caller.tenant, "ada")
+    forget(database, caller.tenant, "ada")
+
+    assert stored(place, "5e" * 16) == [*served[:3], *[None] * 4]
+    assert stored(place, "cd" * 16) == [None] * 2
+    with database.transaction(caller.tenant, readonly=True) as transaction:
+        assert {one["subject"] for one in journal_sessions(transaction)} == {"ben"}
+        assert {one["subject"] for one in streams(transaction)} == {""}
+    assert {row["subject"] for row in used(place, by="person")} == {"", "ben"}
 
 
 @pytest.mark.parametrize("subject", ["", " ", "\t", "a\0b", "x" * 5000])

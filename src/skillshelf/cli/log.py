@@ -212,6 +212,9 @@ def show(path: str, values: Values) -> int:
 
 def verify(path: str, values: Values) -> int:
     """Check that the journal is as it was written."""
+    if values["server"] is not None:
+        # A server has the journal with all its parts.
+        path = base_of(path)
     known = _stream_on_server(path, values) if not values["head"] else None
     head = known.state.head if known is not None else values["head"]
     if known is not None and known.first_seq > (known.state.acknowledged or 0):

@@ -48,6 +48,7 @@ __all__ = [
     "Problem",
     "Verification",
     "exact_lines",
+    "force_to_disk",
     "in_words",
     "journals_in",
     "lines_after",
@@ -608,6 +609,15 @@ def exact_lines(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Ite
             for data, whole in _raw_lines(descriptor, tail.end):
                 if whole:
                     yield data
+
+
+def force_to_disk(path: str) -> None:
+    """Write what the system still holds of a journal and its parts to the disk, as far as that is possible."""
+    path = files.real_path(path)
+    for name in (*(part for _, part in parts_of(path)), path):
+        # A disk that cannot be written has nothing to lose.
+        with suppress(OSError), _open(name) as descriptor:
+            os.fsync(descriptor)
 
 
 class JournalPlace(NamedTuple):

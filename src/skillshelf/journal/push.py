@@ -26,7 +26,7 @@ from skillshelf.core.limits import (
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut, visible
 from skillshelf.errors import ConfigurationError, SourceRefused, SourceUnreachable
-from skillshelf.journal.file import exact_lines
+from skillshelf.journal.file import exact_lines, force_to_disk
 from skillshelf.journal.format import digest_of
 from skillshelf.journal.parts import base_of
 from skillshelf.journal.sent_lines import Content, Reported, SentLine, broken_link, reduced_line, sent_line
@@ -378,18 +378,19 @@ def push_journal(
     """Send the lines of a journal that a server does not have; raise OSError if it cannot be read.
 
     Lines are sent up to the first that was changed. The server's wish for reduced lines counts before the first one
-    is sent.
+    is sent. A part stands for its journal: alone it would look as if its end had been cut off.
     """
+    path = base_of(path)
     first, _ = _opened(path)
     if not isinstance(first, SentLine):
         emptied = emptied_stream(path, server)
         if emptied is None:
             return JournalPush("", None, 0, first, content)
-        return _Push(server, emptied, machine, content, batch_lines).run_without_lines(first)
+        return _Push(path, server, emptied, machine, content, batch_lines).run_without_lines(first)
     known = known_stream(path, first, server)
     if known.state.forgotten:
         return JournalPush(known.id, None, 0, FORGOTTEN_THERE, content)
-    push = _Push(server, known, machine, content, batch_lines)
+    push = _Push(path, server, known, machine, content, batch_lines)
     # Opened again: what another program appended and sent before the server answered must not look cut off.
     first, lines = _opened(path)
     if not isinstance(first, SentLine):
@@ -419,8 +420,9 @@ class _Push:
     """One journal on its way to a server."""
 
     def __init__(
-        self, server: JournalServer, known: KnownStream, machine: str, content: Content, batch_lines: int
+        self, path: str, server: JournalServer, known: KnownStream, machine: str, content: Content, batch_lines: int
     ) -> None:
+        self._path = path
         self._server = server
         self._batch_lines = batch_lines
         self._known_stream = known
@@ -508,6 +510,8 @@ class _Push:
 
     def _send(self, batch: list[bytes]) -> str | None:
         """Send a batch; return the complaint of the server."""
+        # A machine that loses power must not lose lines that were sent: its journal would be a fork from then on.
+        force_to_disk(self._path)
         acknowledged, stored, refused = self._server.send(self.stream, self._machine, _body(batch))
         self._stored += min(stored, len(batch))
         last = sent_line(batch[-1])

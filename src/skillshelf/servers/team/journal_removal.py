@@ -158,34 +158,34 @@ def forget(database: Database, tenant: str, subject: str, *, now: int | None = N
     checked_subject(subject.strip())
     at = now_ms() if now is None else now
     with database.transaction(tenant) as transaction:
-        own = transaction.rows(
-            "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, MACHINES)
-        )
-        _remove_machines(transaction, subject)
-        # From here on nobody can push to them.
+        # First, and with the locks of the streams: from here on nobody can push to them, and what a batch adds that is
+        # stored now is removed, too.
         transaction.execute(
-            "update stream set origin = ?, machine = '' where tenant = ? and subject = ? and origin = ?",
+            "update stream set origin = ? where tenant = ? and subject = ? and origin = ?",
             (FORGOTTEN, tenant, subject, MACHINES),
         )
-        started = transaction.rows(
+        _remove_machines(transaction, subject)
+        own = transaction.rows(
             "select id from stream where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
         )
         served = _mark_served(transaction, subject)
     lines = 0
-    for (stream,) in {*own, *started}:
+    for (stream,) in own:
         lines += _bury_all(database, tenant, stream, None, at)
     named = _sessions_naming(database, tenant, subject)
+    with database.transaction(tenant) as transaction:
+        # Once the line with the name is gone, only this mark tells another run whose session it is.
+        transaction.execute_many(
+            "update journal_session set subject = ?, forgotten = 1 where tenant = ? and stream = ? and session = ?",
+            [(subject, tenant, stream, session) for stream, session in named],
+        )
     for stream, session in [*served, *named]:
         lines += _bury_all(database, tenant, stream, session, at)
     with database.transaction(tenant) as transaction:
         records = _remove_name(transaction, tenant, subject)
-        for stream, session in named:
-            records += transaction.execute(
-                "delete from journal_session where tenant = ? and stream = ? and session = ?", (tenant, stream, session)
-            )
     if isinstance(database, SqliteDatabase):
         database.empty_log(tenant)
-    return Forgotten(len({*own, *started}), lines, records)
+    return Forgotten(len(own), lines, records)
 
 
 def _remove_machines(transaction: Transaction, subject: str) -> None:
@@ -199,6 +199,9 @@ def _remove_machines(transaction: Transaction, subject: str) -> None:
         "delete from usage_machine "
         f"where tenant = ? and machine in ({machines} = ?) and machine not in ({machines} <> ?)",
         (tenant, tenant, subject, tenant, subject),
+    )
+    transaction.execute(
+        "update stream set machine = '' where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
     )
 
 
@@ -275,12 +278,18 @@ def _bury(transaction: Transaction, stream: str, session: str | None, at: int) -
 
 def _remove_name(transaction: Transaction, tenant: str, subject: str) -> int:
     """Remove the name of a person from sessions, streams and counts; return in how many sessions and counts it was."""
+    served = "stream in (select id from stream where tenant = ? and origin = ?)"
     sessions = transaction.execute(
         "update journal_session set subject = null, client = null, started = 0, latest = 0, ended = null, events = 0 "
-        "where tenant = ? and subject = ? and forgotten = 1",
-        (tenant, subject),
+        f"where tenant = ? and subject = ? and forgotten = 1 and {served}",
+        (tenant, subject, tenant, SERVER),
     )
-    sessions += transaction.execute("delete from journal_session where tenant = ? and subject = ?", (tenant, subject))
+    # Not one that began meanwhile: another run finds its lines by this row alone.
+    sessions += transaction.execute(
+        f"delete from journal_session where tenant = ? and not {served} "
+        "and (forgotten = 1 or (subject = ? and stream in (select id from stream where tenant = ? and origin = ?)))",
+        (tenant, tenant, SERVER, subject, tenant, FORGOTTEN),
+    )
     transaction.execute(
         "update stream set subject = '' where tenant = ? and subject = ? and origin = ?", (tenant, subject, FORGOTTEN)
     )

@@ -1,19 +1,19 @@
 """Store the lines of a journal as rows: the lines themselves, their sessions, and the use of skills by day.
 
-All of it happens in the transaction of one batch, and each line adds to the counts by itself, so that it does not
-matter where a batch ends.
+All of it happens in the transaction of one batch. Each line adds to the counts by itself, or with the one before it in
+its session, which may be stored: it does not matter where a batch ends.
 """
 
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from skillshelf.core.limits import JOURNAL_ALARMS
 from skillshelf.core.records import NamedTuple
 from skillshelf.journal.format import digest_of
 from skillshelf.journal.parts import CONTINUED
-from skillshelf.journal.sent_lines import SentLine
+from skillshelf.journal.sent_lines import SentLine, stored_line
 from skillshelf.servers.team.database import Transaction
 
 __all__ = ["BURIED", "StoredBatch", "day_of", "raise_alarm", "stored_text"]
@@ -21,6 +21,10 @@ __all__ = ["BURIED", "StoredBatch", "day_of", "raise_alarm", "stored_text"]
 _NAME_CHARS = 256
 _MOST_MS: Final = 253_402_300_799_999
 _COUNTS = ("loads", "reads", "runs", "denials")
+_BETWEEN: Final = "override_proposed"
+"""The type of the lines that may come between a load and the read of the same file."""
+_LINES_BEFORE: Final = 100
+"""How many lines back the last one of a session is looked for: those of other sessions may come between."""
 
 
 class StoredBatch:
@@ -78,15 +82,14 @@ class StoredBatch:
 
     def _raise_subject_alarms(self) -> None:
         """Raise an alarm for each session with a line that names another subject than the token, whatever its type."""
-        alarmed = set()
+        details: dict[int | str, str] = {}
         for line in self._new if self._subject is not None else ():
-            name = _session_of(line)
-            if line.record.get("subject") in (None, "", self._subject) or name in alarmed:
+            if line.record.get("subject") in (None, "", self._subject):
                 continue
-            alarmed.add(name)
+            name = _session_of(line)
             detail = f"session {name[:32]} names another subject than the token, in seq {line.seq}"
-            place = digest_of(name.encode())[:16]
-            raise_alarm(self._transaction, self._stream, "subject", place, detail, self._at)
+            details.setdefault(digest_of(name.encode())[:16], detail)
+        _raise_alarms(self._transaction, self._stream, "subject", details, self._at)
 
     def _store_sessions(self, sessions: dict[str, "_SessionPart"], known: "_KnownSessions") -> None:
         for name, part in sorted(sessions.items()):
@@ -119,11 +122,7 @@ class StoredBatch:
         skills: dict[tuple[int, str, str], Counter[str]] = {}
         people: dict[tuple[int, str, str], Counter[str]] = {}
         today = day_of(self._at)
-        for line in self._new:
-            act = _act(line.record)
-            if act is None:
-                continue
-            kind, skill, tree = act
+        for line, (kind, skill, tree) in self._acts():
             # A clock that goes ahead must not fill days to come.
             day = min(day_of(_bounded_ms(line.record["ts_ms"])), today)
             part = sessions.get(_session_of(line))
@@ -135,6 +134,30 @@ class StoredBatch:
             self._add_at_once(by_skill, by_person)
         else:
             self._add_each(by_skill, by_person)
+
+    def _acts(self) -> Iterator[tuple[SentLine, tuple[str, str, str]]]:
+        """Yield what each new line adds to the counts; a `SKILL.md` that was read as a file is a load, and no read."""
+        loaded: dict[str, tuple[str, str] | None] = {}
+        for line in self._new:
+            session, kind, file = _session_of(line), line.record["type"], _file_in(line.record)
+            if kind == "skill_read" and session not in loaded:
+                loaded[session] = self._loaded_before(session)
+            is_load = kind == "skill_read" and file is not None and file == loaded[session]
+            if (act := _act(line.record)) is not None and not is_load:
+                yield line, act
+            if kind != _BETWEEN:
+                loaded[session] = file if kind == "skill_loaded" else None
+
+    def _loaded_before(self, session: str) -> tuple[str, str] | None:
+        """Return the file of the load that the last stored line of a session is; None if it is no load."""
+        first = self._new[0].seq
+        row = self._transaction.row(
+            "select type, line from event where tenant = ? and stream = ? and seq >= ? and seq < ? and session = ? "
+            "and type <> ? order by seq desc limit 1",
+            (self._transaction.tenant, self._stream, first - _LINES_BEFORE, first, session, _BETWEEN),
+        )
+        line = stored_line(bytes(row[1])) if row and row[0] == "skill_loaded" else None
+        return _file_in(line.record) if isinstance(line, SentLine) else None
 
     def _add_each(self, by_skill: "_Uses", by_person: "_Uses") -> None:
         tenant = self._transaction.tenant
@@ -280,10 +303,7 @@ def _columns(record: Mapping[str, Any]) -> tuple[int, str, str, str | None, str 
 
 
 def _act(record: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Return what a line adds to the counts: of what, for which skill and tree; None for nothing.
-
-    Each is decided by one line alone, so that it does not matter where a batch ends.
-    """
+    """Return what a line alone adds to the counts: of what, for which skill and tree; None for nothing."""
     kind, skill = record["type"], _text(record.get("name"))
     if skill is None:
         return None
@@ -297,6 +317,12 @@ def _act(record: Mapping[str, Any]) -> tuple[str, str, str] | None:
     if kind == "permission_decided" and record.get("tool") == "skill_run":
         return "runs", skill, tree
     return None
+
+
+def _file_in(record: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the skill and the digest of the file in a line; None without them."""
+    skill, digest = record.get("name"), record.get("digest")
+    return (skill, digest) if isinstance(skill, str) and isinstance(digest, str) else None
 
 
 def _text(value: object) -> str | None:
@@ -321,15 +347,25 @@ def day_of(ts_ms: int) -> int:
 
 def raise_alarm(transaction: Transaction, stream: str, kind: str, place: int | str, detail: str, at: int) -> None:
     """Raise an alarm once for a place in a stream: a `seq` or a session; a stream has a bounded number of each kind."""
+    _raise_alarms(transaction, stream, kind, {place: detail}, at)
+
+
+def _raise_alarms(transaction: Transaction, stream: str, kind: str, details: Mapping[int | str, str], at: int) -> None:
+    """Raise an alarm of one kind for each place in a stream that has none yet, as `raise_alarm` does.
+
+    They are counted once: that takes longer the more alarms a tenant has.
+    """
+    if not details:
+        return
     row = transaction.row(
         "select count(*) from alarm where tenant = ? and stream = ? and kind = ?", (transaction.tenant, stream, kind)
     )
-    count = row[0] if row else 0
-    if count >= JOURNAL_ALARMS:
-        return
-    if count == JOURNAL_ALARMS - 1:
-        detail += "; later ones of this kind are not recorded"
-    transaction.execute(
-        "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
-        (transaction.tenant, f"{stream}:{kind}:{place}", at, stream, kind, detail),
-    )
+    room = JOURNAL_ALARMS - (row[0] if row else 0)
+    for place, detail in details.items():
+        if room <= 0:
+            return
+        last = "; later ones of this kind are not recorded" if room == 1 else ""
+        room -= transaction.execute(
+            "insert into alarm (tenant, id, at, stream, kind, detail) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
+            (transaction.tenant, f"{stream}:{kind}:{place}", at, stream, kind, detail + last),
+        )
