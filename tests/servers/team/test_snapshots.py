@@ -21,7 +21,7 @@ from support.trees import Machine
 from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
-from skillshelf.servers.team import snapshots
+from skillshelf.search.index import FORMAT
 from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
@@ -103,10 +103,10 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
 
 
 def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    address, ours = f"sqlite:///{tmp_path}/team.sqlite", snapshots.FORMAT
-    found = []
+    address, ours = f"sqlite:///{tmp_path}/team.sqlite", FORMAT
+    found: list[Any] = []
     for version in (ours, ours + 1, ours, ours + 1):
-        monkeypatch.setattr(snapshots, "FORMAT", version)
+        monkeypatch.setattr("skillshelf.servers.team.snapshots.FORMAT", version)
         with running_server(tmp_path, address, home=tmp_path / str(version)) as server:
             rev = 1 if found else publish(server, "deploy", "Mention the frobnicator.", "Ship the site.")
             built(server, rev)
