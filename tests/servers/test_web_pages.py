@@ -1023,6 +1023,22 @@ def test_characters_that_hide_or_move_others_are_escapes_also_where_they_are_wri
     assert not re.search("[\u200b\u202e\u2066]", html)
 
 
+def test_a_text_in_characters_that_cannot_be_seen_is_shown_as_escapes_and_emoji_stay(machine: Machine) -> None:
+    unseen = "".join(chr(0xE0100 + number) for number in b"run it")
+    seen = "\u2764\ufe0f \U0001f468\u200d\U0001f469 \u845b\U000e0100 \u0646\u0645\u06cc\u200c\u062e\u0648"
+    text = f"---\nname: odd\ndescription: 'Ships it {seen} a{unseen} \u2800.'\n---\n{seen} b{unseen} \u2800 c\u200dd\n"
+    write_skill(machine.repo / ".agents/skills", "odd", text)
+
+    page = shown(Browser(catalogue_of(machine)).get("/skills/odd").text)
+
+    assert page.count(seen) == 3
+    assert unseen not in page
+    assert "\u2800" not in page
+    for letter in ("a", "b"):
+        assert f"{letter}\\U000e0172\\U000e0175\\U000e016e" in page
+    assert "c\\u200dd" in page
+
+
 def test_a_name_of_blanks_has_a_link_that_can_be_seen(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "x", "---\nname: ' '\n---\nblank\n", folder=" ")
     catalogue = _live_read(machine)

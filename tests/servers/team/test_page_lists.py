@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.journal_streams import ADA, chain, events
+from support.published_servers import packed
 from support.teams import running_team
 from support.trees import Machine, write_skill
 from support.waiting import wait_for
@@ -217,6 +218,21 @@ def test_the_page_of_a_release_says_what_check_finds_in_it(
     assert "Problems" in page.partition("Who sees it")[0]
     assert str(tmp_path) not in page
     assert "skillshelf explain" not in plain
+
+
+def test_a_yanked_release_says_who_yanked_it_and_why(machine: Machine, database: Database, tmp_path: Path) -> None:
+    with running_team(machine, database, blobs=FolderBlobs(str(tmp_path / "blobs"))) as team:
+        token = team.token("ada", "admin")
+        for version in ("1", "2"):
+            body = packed("deploy", f"Text {version}.")
+            assert team.ask("POST", f"/api/v1/releases?version={version}", token, body=body).status == 201
+        why = json.dumps({"why": "it removes the wrong tag"}).encode()
+        assert team.ask("POST", "/api/v1/skills/deploy/versions/1/yank", token, body=why).status == 200
+        page = shown(team.get("/skills/deploy", token).body.decode())
+
+    assert "1 (yanked)" in page
+    assert "yanked by ada: it removes the wrong tag" in page
+    assert page.count("yanked by") == 1
 
 
 def test_a_file_that_is_too_large_to_show_says_how_large_it_is(machine: Machine, database: Database) -> None:

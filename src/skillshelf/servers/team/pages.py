@@ -102,6 +102,7 @@ __all__ = ["TeamCatalogue", "team_pages"]
 _RESULTS = 20
 _FIELD_CHARS = 2_000
 _NEAR = 3
+_WHY_CHARS = 300
 _JOURNAL_PAGES = ("/journal", "/usage")
 _AS_INSTALLED = "judged as if it were installed for each host, in the folder of the user that the host reads first"
 
@@ -445,7 +446,9 @@ def _version(release: Release, *, current: bool = False) -> SkillVersion:
     approvals = tuple(("approved by", by) for by, _ in release.approvals)
     label = f"{release.version} ({', '.join(states)})" if states else release.version
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(release.published / 1000))
-    details = (("published by", release.publisher), *approvals)
+    why = f": {cut(fold(release.yanked_why), _WHY_CHARS)}" if release.yanked_why else ""
+    yanks = (("yanked by", f"{release.yanked_by or '?'}{why}"),) if release.yanked else ()
+    details = (("published by", release.publisher), *approvals, *yanks)
     return SkillVersion(release.version, label, release.tree, when, current, details)
 
 

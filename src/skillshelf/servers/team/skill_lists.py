@@ -11,14 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
-from skillshelf.core.limits import TEAM_CATALOGS
+from skillshelf.catalog.load import SKILL_FILE
+from skillshelf.config.profile import Profile
+from skillshelf.core.limits import SKILL_FINDINGS_KEPT, TEAM_CATALOGS
 from skillshelf.core.text import fold
 from skillshelf.core.values import CatalogSkill
+from skillshelf.lint.run import CheckFinding, Target, file_problems
 from skillshelf.servers.team.catalogs import CatalogKey
 from skillshelf.servers.team.host_verdicts import HostVerdicts
 from skillshelf.servers.team.releases import PUBLISHED
 from skillshelf.servers.team.similar_skills import SimilarPair, SimilarSkills
-from skillshelf.servers.team.skill_findings import SkillFindings
 from skillshelf.servers.web.catalogue import (
     Preparation,
     ProblemEntry,
@@ -47,7 +49,7 @@ class SkillList:
         self._similar: SimilarSkills = before._similar if before is not None else SimilarSkills()
         # Of these callers alone: a verdict that is there at once would tell them that somebody else has the same files.
         self.host_verdicts: HostVerdicts = before.host_verdicts if before is not None else HostVerdicts()
-        self.findings: SkillFindings = before.findings if before is not None else SkillFindings()
+        self.findings: _SkillFindings = before.findings if before is not None else _SkillFindings()
         self._lock = threading.Lock()
         self._comparison: threading.Thread | None = None
         # Until the new skills are compared, those of the list before are shown.
@@ -164,6 +166,39 @@ class _Summaries(Sequence[SkillSummary]):
 
     def __iter__(self) -> Iterator[SkillSummary]:
         return map(self._listed.summary, self.skills)
+
+
+class _SkillFindings:
+    """The errors and warnings of skills; those of the last releases that were checked are kept."""
+
+    def __init__(self) -> None:
+        self._checking = threading.Lock()
+        self._kept: dict[tuple[str, str], tuple[CheckFinding, ...]] = {}
+
+    def of(self, skill: CatalogSkill, profile: Profile) -> tuple[CheckFinding, ...]:
+        """Return the findings in a skill whose files are on this machine; their paths start at its folder."""
+        if skill.tree is None:
+            # On the disk of the server, where it may change at any time.
+            return _findings(skill, profile)
+        key = skill.name, skill.tree
+        found = self._kept.get(key)
+        return found if found is not None else self._checked(key, skill, profile)
+
+    def _checked(self, key: tuple[str, str], skill: CatalogSkill, profile: Profile) -> tuple[CheckFinding, ...]:
+        # One at a time: those of a large release take seconds. Nobody waits for what is known.
+        with self._checking:
+            found = self._kept.get(key)
+            if found is None:
+                found = self._kept[key] = _findings(skill, profile)
+                while len(self._kept) > SKILL_FINDINGS_KEPT:
+                    del self._kept[next(iter(self._kept))]
+            return found
+
+
+def _findings(skill: CatalogSkill, profile: Profile) -> tuple[CheckFinding, ...]:
+    path = f"{skill.real_dir}/{SKILL_FILE}"
+    (found,) = file_problems([Target(path, path, skill.name)], profile)
+    return tuple(one._replace(path=one.path.removeprefix(f"{skill.real_dir}/")) for one in found)
 
 
 class SkillLists:

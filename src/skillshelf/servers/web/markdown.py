@@ -18,7 +18,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from skillshelf.core.limits import WEB_MARKDOWN_CHARS, WEB_TABLE_COLUMNS
-from skillshelf.core.text import visible
+from skillshelf.core.text import visible_for_model
 
 __all__ = ["render_markdown", "shown_lines"]
 
@@ -42,11 +42,14 @@ ToFile = Callable[[str], str | None]
 
 
 def shown_lines(text: str) -> str:
-    """Return a text of several lines with every character escaped that would hide or move others, tabs aside."""
+    """Return a text of several lines with every character escaped that is hidden, or hides or moves others; tabs stay.
+
+    A reader sees what a model reads: hidden variation selectors can spell whole sentences.
+    """
     if text.replace("\n", "").replace("\t", "").isprintable() and text.isascii():
         return text
     lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join("\t".join(visible(part) for part in line.split("\t")) for line in lines)
+    return "\n".join("\t".join(visible_for_model(part) for part in line.split("\t")) for line in lines)
 
 
 @lru_cache(maxsize=2)
@@ -173,6 +176,6 @@ def _text(content: str) -> Token:
 def _address(address: str) -> list[Token]:
     if not address:
         return []
-    shown = visible(unquote(address))
+    shown = visible_for_model(unquote(address))
     shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
     return [_text(" "), Token("code_inline", "code", 0, markup="`", content=shown)]

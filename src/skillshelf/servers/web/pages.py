@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from skillshelf.core.limits import WEB_DIFF_CHARS, WEB_DIFF_LINES, WEB_ROWS, WEB_SEARCH_CHARS
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, plural, visible
+from skillshelf.core.text import cut, plural, visible, visible_for_model
 from skillshelf.servers.web.assets import asset, template_source
 from skillshelf.servers.web.catalogue import Catalogue, DiffLines, Preparation, ProblemEntry, ProblemGroup
 from skillshelf.servers.web.markdown import render_markdown, shown_lines
@@ -103,7 +103,7 @@ def _finalized(value: object) -> object:
     """Return what a template writes for a value: texts of strangers have no character that hides or moves others."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
-    return visible(value)
+    return visible_for_model(value)
 
 
 @lru_cache(maxsize=1)
