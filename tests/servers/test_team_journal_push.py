@@ -888,6 +888,29 @@ def test_stored_lines_leave_the_folder_of_the_server_after_a_time_and_the_chain_
     assert [line["type"] for line in lines].count("journal_continued") == 2
 
 
+def test_long_outputs_of_scripts_leave_the_folder_of_the_server_after_a_time(tmp_path: Path) -> None:
+    now = 0.0
+    database = open_database(f"sqlite:///{tmp_path}/team.sqlite")
+    journals = OwnJournals(database, str(tmp_path / "journals"), seconds=600, clock=lambda: now)
+    folder = Path(f"{journals.path_of('default')}.d/artifacts")
+    folder.mkdir(parents=True)
+    (folder / "output-1.txt").write_text("what mallory ran")
+    write_journal(Path(journals.path_of("default")), 4)
+    journals.store()
+    now = 300.0
+    (folder / "output-2.txt").write_text("what ben ran")
+    journals.store()
+    assert len(list(folder.iterdir())) == 2
+
+    now = 600.0
+    journals.store()
+
+    assert [path.name for path in folder.iterdir()] == ["output-2.txt"]
+    journals.close()
+    assert list((tmp_path / "journals").iterdir()) == []
+    database.close()
+
+
 def test_a_server_stores_its_own_sessions_reduced_where_that_is_demanded(
     machine: Machine, database: Database, tmp_path: Path
 ) -> None:
