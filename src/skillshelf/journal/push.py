@@ -424,6 +424,7 @@ class _Push:
         self, path: str, server: JournalServer, known: KnownStream, machine: str, content: Content, batch_lines: int
     ) -> None:
         self._path = path
+        self._forced: set[str] = set()
         self._server = server
         self._batch_lines = batch_lines
         self._known_stream = known
@@ -516,7 +517,7 @@ class _Push:
             middle = len(batch) // 2
             return self._send(batch[:middle]) or self._send(batch[middle:])
         # A machine that loses power must not lose lines that were sent: its journal would be a fork from then on.
-        force_to_disk(self._path)
+        force_to_disk(self._path, self._forced)
         acknowledged, stored, refused = self._server.send(self.stream, self._machine, body)
         self._stored += min(stored, len(batch))
         last = sent_line(batch[-1])
