@@ -104,6 +104,27 @@ def test_lines_are_on_the_disk_before_they_are_sent(
     assert forced == []
 
 
+def test_a_journal_that_takes_long_to_read_is_not_read_beyond_the_time_of_a_push(
+    team: RunningTeam, tmp_path: Path
+) -> None:
+    write_journal(tmp_path / "run.jsonl", 3)
+    push(team, tmp_path / "run.jsonl")
+
+    class Late(JournalServer):
+        """A server whose time is over once it has said what it has."""
+
+        def state(self, stream: str) -> StreamState:
+            found = super().state(stream)
+            self._deadline = 0.0
+            return found
+
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    server = Late(team.url, client, team.token("ada", JOURNAL_WRITE))
+
+    with pytest.raises(SourceUnreachable, match="it takes too long"):
+        push_journal(str(tmp_path / "run.jsonl"), server)
+
+
 def test_a_torn_end_is_not_sent(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     lines = write_journal(path, 4)
