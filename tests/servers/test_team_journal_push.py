@@ -104,6 +104,27 @@ def test_lines_are_on_the_disk_before_they_are_sent(
     assert forced == []
 
 
+def test_a_journal_that_takes_long_to_read_is_not_read_beyond_the_time_of_a_push(
+    team: RunningTeam, tmp_path: Path
+) -> None:
+    write_journal(tmp_path / "run.jsonl", 3)
+    push(team, tmp_path / "run.jsonl")
+
+    class Late(JournalServer):
+        """A server whose time is over once it has said what it has."""
+
+        def state(self, stream: str) -> StreamState:
+            found = super().state(stream)
+            self._deadline = 0.0
+            return found
+
+    client = HttpClient(team.url, make_environment(None, None, None), allow_http=True, netrc=False)
+    server = Late(team.url, client, team.token("ada", JOURNAL_WRITE))
+
+    with pytest.raises(SourceUnreachable, match="it takes too long"):
+        push_journal(str(tmp_path / "run.jsonl"), server)
+
+
 def test_a_torn_end_is_not_sent(team: RunningTeam, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     lines = write_journal(path, 4)
@@ -894,6 +915,29 @@ def test_stored_lines_leave_the_folder_of_the_server_after_a_time_and_the_chain_
     assert len(streams) == 1
     assert [line["seq"] for line in lines] == list(range(9))
     assert [line["type"] for line in lines].count("journal_continued") == 2
+
+
+def test_long_outputs_of_scripts_leave_the_folder_of_the_server_after_a_time(tmp_path: Path) -> None:
+    now = 0.0
+    database = open_database(f"sqlite:///{tmp_path}/team.sqlite")
+    journals = OwnJournals(database, str(tmp_path / "journals"), seconds=600, clock=lambda: now)
+    folder = Path(f"{journals.path_of('default')}.d/artifacts")
+    folder.mkdir(parents=True)
+    (folder / "output-1.txt").write_text("what mallory ran")
+    write_journal(Path(journals.path_of("default")), 4)
+    journals.store()
+    now = 300.0
+    (folder / "output-2.txt").write_text("what ben ran")
+    journals.store()
+    assert len(list(folder.iterdir())) == 2
+
+    now = 600.0
+    journals.store()
+
+    assert [path.name for path in folder.iterdir()] == ["output-2.txt"]
+    journals.close()
+    assert list((tmp_path / "journals").iterdir()) == []
+    database.close()
 
 
 def test_a_server_stores_its_own_sessions_reduced_where_that_is_demanded(

@@ -611,13 +611,18 @@ def exact_lines(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Ite
                     yield data
 
 
-def force_to_disk(path: str) -> None:
-    """Write what the system still holds of a journal and its parts to the disk, as far as that is possible."""
+def force_to_disk(path: str, parts: set[str]) -> None:
+    """Write what the system still holds of a journal and its parts to the disk, as far as that is possible.
+
+    Those in `parts` were written before, and do not change any more; the others are added to them.
+    """
     path = files.real_path(path)
-    for name in (*(part for _, part in parts_of(path)), path):
+    new = {part for _, part in parts_of(path)} - parts
+    for name in (*sorted(new), path):
         # A disk that cannot be written has nothing to lose.
         with suppress(OSError), _open(name) as descriptor:
             os.fsync(descriptor)
+    parts |= new
 
 
 class JournalPlace(NamedTuple):

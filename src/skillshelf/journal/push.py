@@ -58,6 +58,7 @@ _AWAY = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE = 0.5
 _VERSION = 1
 _MOST_LINES = 2**62
+_LINES_AT_ONCE = 1000
 _HEAD = re.compile("[0-9a-f]{64}")
 _STREAM = "[0-9a-f]{16,64}"
 
@@ -198,9 +199,13 @@ class JournalServer:
     def _page(self, path: str) -> Mapping[str, Any]:
         return _object_in(_found(self._asked(HttpRequest(self._base + path, _PAGE_BYTES, headers=self._headers))))
 
-    def _asked(self, request: HttpRequest, *, tries: int | None = None) -> HttpAnswer:
+    def require_time(self) -> None:
+        """Raise SourceUnreachable after the deadline."""
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise SourceUnreachable("it takes too long; the next push goes on where this one ended")
+
+    def _asked(self, request: HttpRequest, *, tries: int | None = None) -> HttpAnswer:
+        self.require_time()
         seconds = _FIRST_PAUSE
         for left in reversed(range(tries or self._tries)):
             try:
@@ -395,7 +400,7 @@ def push_journal(
     first, lines = _opened(path)
     if not isinstance(first, SentLine):
         return JournalPush(push.stream, None, 0, first, content)
-    return push.run(first, lines)
+    return push.run(first, _in_time(lines, server))
 
 
 def _opened(path: str) -> tuple[SentLine | str | None, Iterator[bytes | None]]:
@@ -406,6 +411,14 @@ def _opened(path: str) -> tuple[SentLine | str | None, Iterator[bytes | None]]:
         first = sent_line(opening) if opening is not None else "it is longer than JOURNAL_LINE_BYTES"
         return f"line 1: {first}" if isinstance(first, str) else first, chain([opening], lines)
     return None, lines
+
+
+def _in_time(lines: Iterator[bytes | None], server: JournalServer) -> Iterator[bytes | None]:
+    """Yield lines until the deadline of the server: only to read a large journal may take longer."""
+    for number, line in enumerate(lines):
+        if number % _LINES_AT_ONCE == 0:
+            server.require_time()
+        yield line
 
 
 class _Misfit(NamedTuple):
@@ -423,6 +436,7 @@ class _Push:
         self, path: str, server: JournalServer, known: KnownStream, machine: str, content: Content, batch_lines: int
     ) -> None:
         self._path = path
+        self._forced: set[str] = set()
         self._server = server
         self._batch_lines = batch_lines
         self._known_stream = known
@@ -511,7 +525,7 @@ class _Push:
     def _send(self, batch: list[bytes]) -> str | None:
         """Send a batch; return the complaint of the server."""
         # A machine that loses power must not lose lines that were sent: its journal would be a fork from then on.
-        force_to_disk(self._path)
+        force_to_disk(self._path, self._forced)
         acknowledged, stored, refused = self._server.send(self.stream, self._machine, _body(batch))
         self._stored += min(stored, len(batch))
         last = sent_line(batch[-1])

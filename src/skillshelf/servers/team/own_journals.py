@@ -40,6 +40,7 @@ ROTATION = "16MB"
 
 _END = ".jsonl"
 _LOCK = "lock"
+_OUTPUTS = "artifacts"
 
 
 class _Stored(NamedTuple):
@@ -80,6 +81,7 @@ class OwnJournals:
         self._began: dict[str, float] = {}
         self._seen: dict[str, object] = {}
         self._stored: dict[str, _Stored] = {}
+        self._outputs: dict[str, float] = {}
         self._broken: set[str] = set()
         self._storing = threading.Lock()
         self._stopped = threading.Event()
@@ -107,9 +109,10 @@ class OwnJournals:
     def store(self) -> None:
         """Store the lines that are not stored yet; raise `DatabaseAway` if that is not possible now.
 
-        Lines that were stored some time ago are removed from the disk.
+        Lines that were stored some time ago are removed from the disk, and so are long outputs of scripts.
         """
         with self._storing:
+            self._remove_outputs()
             self._store_folder(self._folder)
             for path in [path for path in self._seen if os.path.dirname(path) == self._folder]:
                 now = self._clock()
@@ -171,6 +174,19 @@ class OwnJournals:
             self._broken.add(path)
             note(f"{path} is not stored: {problem}")
         return done
+
+    def _remove_outputs(self) -> None:
+        """Remove long outputs of scripts that have been beside a journal for some time: nobody reads them again."""
+        now = self._clock()
+        found: dict[str, float] = {}
+        for name in _names(self._folder):
+            folder = f"{self._folder}/{name}/{_OUTPUTS}"
+            if name.endswith(f"{_END}.d") and files.kind_at(folder) == "folder":
+                found |= {path: self._outputs.get(path, now) for path in (f"{folder}/{one}" for one in _names(folder))}
+        for path in [path for path, since in found.items() if now - since >= self._seconds]:
+            remove(path)
+            del found[path]
+        self._outputs = found
 
     def _renew(self, path: str) -> None:
         """Begin a new part of a journal, and remove the part before it once all its lines are stored."""
