@@ -127,7 +127,9 @@ def test_a_release_is_yanked_with_a_reason_and_a_channel_moves_back(
         (("policy", "URL", "approvals=0"), 2, "a whole number from 1 to 100"),
         (("policy", "URL", "approve_own=no"), 2, "is true or false"),
         (("policy", "URL", "accept_rules=security-pipe-to-shel"), 2, "did you mean security-pipe-to-shell?"),
-        (("list", "oci://ghcr.io/acme/x"), 2, "is no team server"),
+        (("list", "oci://ghcr.io/acme/x"), 2, "SERVER is the address of a team server, https://HOST, not 'oci://"),
+        (("list", "127.0.0.1:8000"), 2, "SERVER is the address of a team server, https://HOST, not '127.0.0.1:8000'"),
+        (("list", "URL", "--token-file", ""), 2, "--token-file is empty; give it a value, or leave it out"),
         (("list", "http://127.0.0.1:1"), 5, "cannot be reached"),
     ],
 )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
+from support.mcps import HELLO
 from support.needs import needs_sandbox
+from support.published_servers import fetched, packed, served_process, token_for
 from support.trees import SOURCE, Machine, write_skill
+from support.waiting import wait_for
 
 from skillshelf.catalog.cache import CACHE_FORMAT
 from skillshelf.catalog.lock import LOCK_VERSION
@@ -153,6 +158,35 @@ def test_no_command_writes_a_file_that_the_table_does_not_know(machine: Machine)
     assert ("state", "record of links") in kinds
     assert kinds >= {("data", "store"), ("data", "generations"), ("data", "current generation")}
     assert ("config", "lock of installed skills") in kinds
+
+
+@pytest.mark.slow
+def test_no_file_of_a_team_server_is_unknown_to_the_table_also_after_a_kill(machine: Machine) -> None:
+    home, data = machine.home, machine.home / ".local/share/skillshelf"
+    (machine.base / "tmp").mkdir()
+    database = f"sqlite:///{data}/team/team.sqlite"
+    with served_process(home, database, data / "team/blobs", "--access-log", "none") as (process, url):
+        token = token_for(database, "ada", "admin")
+        assert fetched(f"{url}/api/v1/releases", token, body=packed("deploy"))[0] == 201
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        request = urllib.request.Request(
+            f"{url}/mcp", json.dumps(HELLO).encode(), {**headers, "Authorization": f"Bearer {token}"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status == 200
+        wait_for(lambda: list(data.glob("team/journals/*/default.jsonl")) or None)
+        process.kill()
+        process.wait(timeout=20)
+
+    below = [path for path in _unknown(machine) if "/.local/" in path]
+    left = {
+        row["kind"]: row["reason"] for row in json.loads(_run(machine, "uninstall", "--yes", "--json").stdout)["left"]
+    }
+
+    assert below == []
+    assert {"team blobs", "team sessions", "team database"} <= {*left}
+    assert "other file" not in left
+    assert list(data.glob("team/journals/*/default.jsonl"))
 
 
 @pytest.mark.slow

@@ -712,6 +712,17 @@ def test_what_the_library_says_about_a_connection_is_told_with_advice(said: str,
     assert "\n" not in found
 
 
+def test_only_the_role_of_the_server_is_told_how_it_gets_another_password() -> None:
+    pytest.importorskip("psycopg", reason="needs the extra: pip install 'skillshelf[server]'")
+    from skillshelf.servers.team.postgres_checks import connection_problem
+
+    error = Exception('connection failed: connection failed: FATAL:  password authentication failed for user "x"')
+
+    assert "--password-file" in connection_problem("postgresql://skillshelf_app:x@db.example/team", error)
+    # Whoever may not connect as the owner cannot set a password, and would take the servers down if it worked.
+    assert "--password-file" not in connection_problem("postgresql://owner:x@db.example/team", error)
+
+
 # A full disk and odd files ------------------------------------------------------------------------
 
 

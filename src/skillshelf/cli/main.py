@@ -165,6 +165,9 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         from skillshelf.cli.help import unexpected_word
 
         raise ConfigurationError(unexpected_word(word, name, is_option=word.startswith("-") and not after_dashes))
+    for option in command.options:
+        if option.never_empty and values[option.key] == "":
+            raise ConfigurationError(f"{option.name} is empty; give it a value, or leave it out")
     for argument in command.arguments:
         value = values[argument.key]
         if argument.required and (value in (None, []) or (value == "" and not argument.may_be_empty)):

@@ -79,6 +79,8 @@ class SqliteDatabase:
         self._migrated: set[_File] = set()
         self.version_before = 0
         """The version that the file of the default tenant had; 0 if it was made now."""
+        if files.kind_at(files.real_path(path)) == "folder":
+            raise ConfigurationError(f"the database {path} is a folder; name a file in it, sqlite:///FILE")
         with _sqlite_errors(self.path):
             make_own_folder(self.path.rpartition("/")[0] or "/")
             self._make(DEFAULT_TENANT)

@@ -77,10 +77,15 @@ def _require_own(folder: str) -> list[str]:
     try:
         found = json.loads(data or b"")
         names = [name for name in found["files"] if isinstance(name, str) and _is_inner(name)]
-        is_own = found["site"] == _VERSION
+        version = found["site"]
     except (ValueError, TypeError, KeyError):
-        is_own = False
-    if not is_own:
+        names, version = [], None
+    if type(version) is int and version > _VERSION:
+        raise ConfigurationError(
+            f"{marker}: version {version} is of a newer skillshelf (this one writes {_VERSION}); update it, or name "
+            "another folder"
+        )
+    if version != _VERSION:
         raise ConfigurationError(f"{folder} is neither empty nor a site that skillshelf wrote; name another folder")
     return names
 
