@@ -726,6 +726,22 @@ def test_only_the_role_of_the_server_is_told_how_it_gets_another_password() -> N
 # A full disk and odd files ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("version", [0, 3, 99])
+def test_the_sqlite_file_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "places.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table bookmarks (url text)")
+        connection.execute(f"pragma user_version = {version}")
+        connection.commit()
+    before = path.read_bytes()
+
+    with pytest.raises(ConfigurationError, match="is a database of another program; name another file"):
+        SqliteDatabase(str(path))
+
+    assert path.read_bytes() == before
+    assert {one.name for one in tmp_path.iterdir()} == {"places.sqlite", "places.sqlite.lock"}
+
+
 def test_a_file_that_was_replaced_is_the_one_that_is_written(tmp_path: Path) -> None:
     path = tmp_path / "team.sqlite"
     database = SqliteDatabase(str(path))

@@ -91,6 +91,14 @@ def test_the_metrics_say_that_the_database_is_away_also_if_nobody_asks_whether_t
         assert values_of(team)["skillshelf_database_up"] == 0
 
 
+@pytest.mark.slow
+def test_a_server_whose_database_was_named_says_that_a_token_is_made_in_the_same(tmp_path: Path) -> None:
+    with served_process(tmp_path / "home", f"sqlite:///{tmp_path}/team.sqlite", tmp_path / "blobs"):
+        said = (tmp_path / "home/log").read_text()
+
+    assert "make one with `skillshelf serve token create NAME --scope skills:read --database ...`\n" in said
+
+
 # The blob store -----------------------------------------------------------------------------------
 
 

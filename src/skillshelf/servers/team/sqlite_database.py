@@ -218,6 +218,7 @@ class SqliteDatabase:
                 raise DatabaseAway(f"another process has been migrating {path} for {MIGRATION_WAIT_SECONDS} seconds")
             if files.kind_at(path) is None:
                 write_new(path)
+            _require_own(path)
             with closing(_connect(path)) as connection:
                 version = connection.execute("pragma user_version").fetchone()[0]
                 if path == self.path:
@@ -239,6 +240,19 @@ class SqliteDatabase:
 
 _File = tuple[str, tuple[int, int]]
 """A path, and the identity of the file that is there."""
+
+
+_FIRST_TABLES = frozenset({"tenant", "token", "release", "event"})
+"""Tables that every version of a team's database has."""
+
+
+def _require_own(path: str) -> None:
+    """Raise `ConfigurationError` for the database of another program, which is left as it is."""
+    with closing(sqlite3.connect(f"file:{_uri_path(path)}?mode=ro", uri=True, timeout=DATABASE_WAIT_SECONDS)) as found:
+        (version,) = found.execute("pragma user_version").fetchone()
+        tables = {name for (name,) in found.execute("select name from sqlite_master where type = 'table'")}
+    if (version or tables) and not (version and tables >= _FIRST_TABLES):
+        raise ConfigurationError(f"{path} is a database of another program; name another file")
 
 
 def _connect(path: str) -> sqlite3.Connection:
