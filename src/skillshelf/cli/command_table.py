@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-KINDS = ("skill", "uri", "host", "profile", "scope", "rule", "event", "command", "dir", "file")
+KINDS = ("skill", "uri", "host", "profile", "scope", "rule", "event", "command", "action", "dir", "file")
 """The kinds of names that a word can be."""
 
 
@@ -146,7 +146,7 @@ _CHECKS = (
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
-    Option("--rotate", "begin a new part of the journal by size or age, such as 10MB,7d,keep=8", "RULE"),
+    Option("--rotate", "begin a new part of the journal by size or age, such as 10MB,7d,keep=8", "LIMITS"),
     Option("--otlp", "send the use of skills, without content, to the OpenTelemetry receiver at this address", "URL"),
     Option("--otlp-content", "send arguments, queries and paths to it, too"),
 )
@@ -624,7 +624,7 @@ COMMANDS: Mapping[str, Command] = {
                 of="list approve yank channel policy",
             ),
             Option("SERVER", "the team server, https://HOST, or the address of a release there", "URL", required=True),
-            Option("WORD", "what the action takes", "WORD", True),
+            Option("WORD", "what the action takes", "WORD", True, of="action"),
         ),
         _later("cli.release_commands", "release"),
         group=_GET,
@@ -999,7 +999,13 @@ COMMANDS: Mapping[str, Command] = {
             Option("--roles-claim", "the claim that names the roles (default: roles)", "CLAIM"),
             Option("--allow-host", "another name of this server; may be repeated", "NAME", True),
             Option("--access-log", "write a line a request to this file (default: standard error), or none", "FILE"),
-            Option("--scope", "token create: a scope of the token; may be repeated", "S", True),
+            Option(
+                "--scope",
+                "token create: a scope of the token; may be repeated",
+                "S",
+                True,
+                of="skills:read skills:publish journal:write journal:read metrics:read admin",
+            ),
             Option(
                 "--tenant",
                 "the tenant of a token, member or journal (default: default); retention: only this one",
@@ -1026,7 +1032,7 @@ COMMANDS: Mapping[str, Command] = {
                 "ACTION",
                 of="token tenant member migrate journal retention forget",
             ),
-            Option("WORD", "what the action takes", "WORD", True),
+            Option("WORD", "what the action takes", "WORD", True, of="action"),
         ),
         _later("cli.serve_commands", "serve"),
         group=_SERVE,
