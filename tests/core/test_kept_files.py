@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.mcps import HELLO
-from support.needs import needs_sandbox
+from support.needs import needs_sandbox, require
 from support.published_servers import fetched, packed, served_process, token_for
 from support.trees import SOURCE, Machine, write_skill
 from support.waiting import wait_for
@@ -27,7 +27,9 @@ from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.kept_files import KEPT_FILES, KeptPlace, kept_folders, known_file
 from skillshelf.hosts.link_records import RECORDS_VERSION
 from skillshelf.install.generation import GENERATION_VERSION
+from skillshelf.install.server_account import SERVERS_VERSION
 from skillshelf.install.staged_change import PENDING_VERSION
+from skillshelf.journal.push import STREAM_VERSION
 from skillshelf.search.index import FORMAT
 from skillshelf.search.vector_cache import VECTOR_FORMAT
 from skillshelf.servers.team.migrations import VERSION
@@ -48,7 +50,16 @@ def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["generations"] == GENERATION_VERSION
     assert VERSIONS["pending change"] == PENDING_VERSION
     assert VERSIONS["team database"] == VERSION
+    assert VERSIONS["servers"] == SERVERS_VERSION
+    assert VERSIONS["stream of a journal"] == STREAM_VERSION
     assert VERSIONS["lock of installed skills"] == VERSIONS["wishes and lock of a project"] == LOCK_VERSION
+
+
+def test_the_version_of_a_site_is_that_of_the_table() -> None:
+    require("starlette")
+    from skillshelf.servers.web.site import SITE_VERSION
+
+    assert VERSIONS["record of a site"] == SITE_VERSION
 
 
 def test_a_file_that_cannot_be_made_again_is_migrated_and_never_only_made_again() -> None:
@@ -162,6 +173,8 @@ def test_no_command_writes_a_file_that_the_table_does_not_know(machine: Machine)
 
 @pytest.mark.slow
 def test_no_file_of_a_team_server_is_unknown_to_the_table_also_after_a_kill(machine: Machine) -> None:
+    for package in ("mcp", "starlette", "uvicorn", "jwt"):
+        require(package)
     home, data = machine.home, machine.home / ".local/share/skillshelf"
     (machine.base / "tmp").mkdir()
     database = f"sqlite:///{data}/team/team.sqlite"

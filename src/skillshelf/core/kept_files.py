@@ -449,13 +449,24 @@ KEPT_FILES: tuple[KeptFile, ...] = (
     KeptFile(
         "journal",
         "chosen",
-        "FILE, FILE.part-N, FILE.d, FILE.torn, FILE.stream",
+        "FILE, FILE.part-N, FILE.d, FILE.torn",
         r".+",
         2,
         "where `--journal FILE` says: events; older ones, if it is rotated; with `--keep` all inputs; long "
-        "outputs; a torn last line; the id under which a team server has it",
+        "outputs; a torn last line",
         "yes, if you need no proof of what happened",
         "read as it is",
+        "left",
+    ),
+    KeptFile(
+        "stream of a journal",
+        "chosen",
+        "FILE.stream",
+        r".+",
+        1,
+        "beside a journal that `log push` or `journal.push` sent: the id under which a team server has it",
+        "no: a journal whose beginning was rotated away is sent as a new one, and one that was replaced is not noticed",
+        "migrated",
         "left",
     ),
     KeptFile(

@@ -24,12 +24,12 @@ from skillshelf.servers.web.assets import asset
 from skillshelf.servers.web.catalogue import Catalogue, slug_of
 from skillshelf.servers.web.pages import HTML, PAGES, PLAIN, PageAnswer, PageRequest
 
-__all__ = ["MARKER", "write_site"]
+__all__ = ["MARKER", "SITE_VERSION", "write_site"]
 
 MARKER = ".skillshelf-site.json"
 """The file that marks a folder as a site of ours, and lists what was written."""
 
-_VERSION = 1
+SITE_VERSION = 1
 
 
 class _SitePage(NamedTuple):
@@ -80,12 +80,12 @@ def _require_own(folder: str) -> list[str]:
         version = found["site"]
     except (ValueError, TypeError, KeyError):
         names, version = [], None
-    if type(version) is int and version > _VERSION:
+    if type(version) is int and version > SITE_VERSION:
         raise ConfigurationError(
-            f"{marker}: version {version} is of a newer skillshelf (this one writes {_VERSION}); update it, or name "
-            "another folder"
+            f"{marker}: version {version} is of a newer skillshelf (this one writes {SITE_VERSION}; update it, or "
+            "name another folder)"
         )
-    if version != _VERSION:
+    if version != SITE_VERSION:
         raise ConfigurationError(f"{folder} is neither empty nor a site that skillshelf wrote; name another folder")
     return names
 
@@ -95,7 +95,7 @@ def _is_inner(name: str) -> bool:
 
 
 def _marker(names: list[str]) -> bytes:
-    return (json.dumps({"site": _VERSION, "files": names}, indent=0) + "\n").encode()
+    return (json.dumps({"site": SITE_VERSION, "files": names}, indent=0) + "\n").encode()
 
 
 def _write(real: str, name: str, data: bytes) -> None:
