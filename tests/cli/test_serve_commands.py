@@ -163,7 +163,6 @@ def test_a_sqlite_database_is_migrated_when_it_is_opened(machine: Machine) -> No
         (("migrate", "--database", "mysql://x"), "--database takes"),
         (("migrate", "--database", "sqlite:////etc"), "the database /etc is a folder; name a file in it"),
         (("migrate", "--password-file", "x"), "--password-file is for PostgreSQL; the database is SQLite"),
-        (("--blobs", "oci://"), "a repository is written oci://HOST/REPOSITORY, not 'oci://'"),
         (("member", "set", "ada", "reader", "--scope", "admin"), "--scope is an option of `serve token create` alone"),
         (("token", "list", "--expires", "90d"), "--expires is an option of `serve token create` alone"),
         (("--password-file", "x"), "--password-file is an option of `serve migrate` alone"),
