@@ -275,7 +275,8 @@ def _zsh_action(option: Option) -> str:
     kind = kind_of(option)
     if kind in ("dir", "file"):
         return "_files -/" if kind == "dir" else "_files"
-    return f"_skillshelf_names {kind}" if is_named(kind) else f"({kind})" if kind else " "
+    words = kind.replace(":", "\\:")
+    return f"_skillshelf_names {kind}" if is_named(kind) else f"({words})" if kind else " "
 
 
 def _zsh_option(option: Option) -> str:

@@ -172,6 +172,13 @@ LINES = {
     "skillshelf hosts --diff claude-code curs": {"cursor"},
     "skillshelf check --format ": {"text", "json", "sarif", "github"},
     "skillshelf completion ": {"bash", "zsh", "fish"},
+    "skillshelf serve tok": {"token"},
+    "skillshelf serve token ": {"create", "list", "revoke"},
+    "skillshelf serve --database-file x token cr": {"create"},
+    "skillshelf serve token create ": set[str](),
+    "skillshelf serve journal ": {"full", "digest"},
+    "skillshelf serve --rotate security-": set[str](),
+    "skillshelf release channel https://skills.example deploy ": {"latest", "approved"},
     "skillshelf help wh": {"why"},
     "skillshelf nonsense x": set[str](),
 }
@@ -218,6 +225,7 @@ def test_bash_completes_commands_options_and_names(place: Machine) -> None:
     # Bash replaces what follows the last colon or equal sign.
     assert in_bash(place, "skillshelf list --profile host:code") == ["codex", "codelia"]
     assert in_bash(place, "skillshelf list --profile=stric") == ["strict"]
+    assert in_bash(place, "skillshelf serve token create ada --scope journal:wr") == ["write"]
     assert in_bash(place, "skillshelf why a --host codex,claude-c") == ["codex,claude-code"]
     assert in_bash(place, "skillshelf show ./.ag") == ["./.agents"]
     assert in_bash(place, "skillshelf show 'rel") == ["release-notes"]
@@ -239,6 +247,7 @@ def test_bash_quotes_hostile_names_and_runs_none_of_them(place: Machine) -> None
 @needs_program("fish")
 def test_fish_completes_commands_options_and_names(place: Machine) -> None:
     assert {line: set(in_fish(place, line)) for line in LINES} == LINES
+    assert in_fish(place, "skillshelf serve token create ada --scope journal:wr") == ["journal:write"]
     assert sorted(in_fish(place, "skillshelf list --profile host:code")) == ["host:codelia", "host:codex"]
     assert in_fish(place, "skillshelf why a --host codex,claude-c") == ["codex,claude-code"]
     assert in_fish(place, "skillshelf show ./.ag") == ["./.agents/"]
@@ -257,6 +266,8 @@ TYPED = {
     "skillshelf why unr": "skillshelf why unread-notes",
     "skillshelf list --profile host:openc": "skillshelf list --profile host:opencode",
     "skillshelf why a --host codex,claude-c": "skillshelf why a --host codex,claude-code",
+    "skillshelf serve token rev": "skillshelf serve token revoke",
+    "skillshelf serve token create ada --scope journal:wr": "skillshelf serve token create ada --scope journal:write",
 }
 
 RC = {

@@ -58,6 +58,13 @@ def test_an_empty_home_has_no_problems(machine: Machine, run: Run) -> None:
     assert list(machine.home.iterdir()) == []
 
 
+def test_a_search_where_there_is_no_skill_leaves_an_index_that_is_complete(machine: Machine, run: Run) -> None:
+    assert run("search", "anything")[0] == 1
+
+    assert [path.name for path in machine.home.glob(".cache/skillshelf/search/*/seal")] == ["seal"]
+    assert problems(run) == {}
+
+
 def test_a_home_in_use_has_no_problems(used: Machine, run: Run) -> None:
     run("link", "skill-1", "--to", "claude-code")
 

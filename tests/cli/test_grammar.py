@@ -77,6 +77,8 @@ def read_by_argparse(name: str, words: Sequence[str]) -> Reading:
         found[key] = "--" if value == ESCAPED else found[key]
     if any(a.required and not a.may_be_empty and found[a.key] == "" for a in COMMANDS[name].arguments):
         return "usage error"
+    if any(option.never_empty and getattr(values, option.key) == "" for option in COMMANDS[name].options):
+        return "usage error"
     forms = [(option.form[0], getattr(values, option.key)) for option in COMMANDS[name].options if option.form]
     if any(value is not None and not re.fullmatch(form, value) for form, value in forms):
         return "usage error"

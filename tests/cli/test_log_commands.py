@@ -61,6 +61,16 @@ def write_journal(machine: Machine, *, session: str = "7f3a9c1e5b2d", name: str 
 # Show ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "words", [(), ("run.jsonl",), ("https://skills.example",), ("run.jsonl", "https://skills.example")]
+)
+def test_a_push_without_a_server_and_a_journal_says_what_it_takes(machine: Machine, words: tuple[str, ...]) -> None:
+    done = machine.run("log", "push", *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "skillshelf: log push takes the address of a server and one journal: log push URL FILE\n"
+
+
 def test_show_says_what_happened_one_line_an_event(machine: Machine) -> None:
     write_journal(machine)
 

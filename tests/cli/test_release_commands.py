@@ -127,7 +127,8 @@ def test_a_release_is_yanked_with_a_reason_and_a_channel_moves_back(
         (("policy", "URL", "approvals=0"), 2, "a whole number from 1 to 100"),
         (("policy", "URL", "approve_own=no"), 2, "is true or false"),
         (("policy", "URL", "accept_rules=security-pipe-to-shel"), 2, "did you mean security-pipe-to-shell?"),
-        (("list", "oci://ghcr.io/acme/x"), 2, "is no team server"),
+        (("list", "oci://ghcr.io/acme/x"), 2, "SERVER is the address of a team server, https://HOST, not 'oci://"),
+        (("list", "127.0.0.1:8000"), 2, "SERVER is the address of a team server, https://HOST, not '127.0.0.1:8000'"),
         (("list", "http://127.0.0.1:1"), 5, "cannot be reached"),
     ],
 )
@@ -200,6 +201,27 @@ def test_a_server_that_lies_costs_one_error_line(
 
     assert (found[0], len(found[2].splitlines())) == (status, 1), found
     assert said in found[2]
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "exit_status", "said"),
+    [
+        (503, "the database does not answer", 5, "the database does not answer (try again later)"),
+        (401, "the token is not valid here, or no longer", 4, "the token is not valid here, or no longer"),
+    ],
+)
+def test_a_refusal_names_the_server_that_it_comes_from(
+    run: Run, tmp_path: Path, status: int, message: str, exit_status: int, said: str
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("sks_default_" + "A" * 43)
+    body = json.dumps({"error": {"code": "failed", "message": message}}).encode()
+    with Site() as site:
+        site.routes["/api/v1/releases"] = answer(body, status=status)
+        found = run("release", "list", site.url, "--allow-http", "--token-file", str(token))
+        url = site.url
+
+    assert found == (exit_status, "", f"skillshelf: {url}: {said}\n")
 
 
 def test_files_that_are_not_those_of_the_tree_are_not_approved(machine: Machine, run: Run, tmp_path: Path) -> None:

@@ -272,7 +272,7 @@ def test_what_stands_in_the_place_of_a_token_file_is_named(tmp_path: Path) -> No
     for path in (str(tmp_path), f"/dev/fd/{reading}"):
         with pytest.raises(ConfigurationError) as caught:
             bearer_token(path, {})
-        assert str(caught.value) == f"token file {path} is no regular file of at most 4096 bytes"
+        assert str(caught.value) == f"token file {path} is not a regular file of at most 4096 bytes"
     os.close(reading)
     os.close(writing)
 

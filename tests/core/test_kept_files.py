@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
-from support.needs import needs_sandbox
+from support.mcps import HELLO
+from support.needs import needs_sandbox, require
+from support.published_servers import fetched, packed, served_process, token_for
 from support.trees import SOURCE, Machine, write_skill
+from support.waiting import wait_for
 
 from skillshelf.catalog.cache import CACHE_FORMAT
 from skillshelf.catalog.lock import LOCK_VERSION
@@ -22,7 +27,9 @@ from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.kept_files import KEPT_FILES, KeptPlace, kept_folders, known_file
 from skillshelf.hosts.link_records import RECORDS_VERSION
 from skillshelf.install.generation import GENERATION_VERSION
+from skillshelf.install.server_account import SERVERS_VERSION
 from skillshelf.install.staged_change import PENDING_VERSION
+from skillshelf.journal.push import STREAM_VERSION
 from skillshelf.search.index import FORMAT
 from skillshelf.search.vector_cache import VECTOR_FORMAT
 from skillshelf.servers.team.migrations import VERSION
@@ -43,7 +50,16 @@ def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["generations"] == GENERATION_VERSION
     assert VERSIONS["pending change"] == PENDING_VERSION
     assert VERSIONS["team database"] == VERSION
+    assert VERSIONS["servers"] == SERVERS_VERSION
+    assert VERSIONS["stream of a journal"] == STREAM_VERSION
     assert VERSIONS["lock of installed skills"] == VERSIONS["wishes and lock of a project"] == LOCK_VERSION
+
+
+def test_the_version_of_a_site_is_that_of_the_table() -> None:
+    require("starlette")
+    from skillshelf.servers.web.site import SITE_VERSION
+
+    assert VERSIONS["record of a site"] == SITE_VERSION
 
 
 def test_a_file_that_cannot_be_made_again_is_migrated_and_never_only_made_again() -> None:
@@ -153,6 +169,37 @@ def test_no_command_writes_a_file_that_the_table_does_not_know(machine: Machine)
     assert ("state", "record of links") in kinds
     assert kinds >= {("data", "store"), ("data", "generations"), ("data", "current generation")}
     assert ("config", "lock of installed skills") in kinds
+
+
+@pytest.mark.slow
+def test_no_file_of_a_team_server_is_unknown_to_the_table_also_after_a_kill(machine: Machine) -> None:
+    for package in ("mcp", "starlette", "uvicorn", "jwt"):
+        require(package)
+    home, data = machine.home, machine.home / ".local/share/skillshelf"
+    (machine.base / "tmp").mkdir()
+    database = f"sqlite:///{data}/team/team.sqlite"
+    with served_process(home, database, data / "team/blobs", "--access-log", "none") as (process, url):
+        token = token_for(database, "ada", "admin")
+        assert fetched(f"{url}/api/v1/releases", token, body=packed("deploy"))[0] == 201
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        request = urllib.request.Request(
+            f"{url}/mcp", json.dumps(HELLO).encode(), {**headers, "Authorization": f"Bearer {token}"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status == 200
+        wait_for(lambda: list(data.glob("team/journals/*/default.jsonl")) or None)
+        process.kill()
+        process.wait(timeout=20)
+
+    below = [path for path in _unknown(machine) if "/.local/" in path]
+    left = {
+        row["kind"]: row["reason"] for row in json.loads(_run(machine, "uninstall", "--yes", "--json").stdout)["left"]
+    }
+
+    assert below == []
+    assert {"team blobs", "team sessions", "team database"} <= {*left}
+    assert "other file" not in left
+    assert list(data.glob("team/journals/*/default.jsonl"))
 
 
 @pytest.mark.slow

@@ -290,6 +290,20 @@ PASSWORD_HASH = "$2b$04$dR5bk1PuvwP043qBTawfqO7shn/D2vihMFET5.8AJY9..EwHQvqgC"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("option", ["--version", "--to", "--site", "--token-file"])
+def test_an_option_that_is_empty_is_refused_before_anything_is_published(
+    machine: Machine, run: Run, option: str
+) -> None:
+    # As with a variable that is not set; a release under another version than was meant stays for ever.
+    write_skill(machine.repo / "drafts", "deploy")
+
+    place = ["--to", "http://127.0.0.1:1", "--allow-http"]
+    status, out, err = run("publish", "./drafts/deploy", *place, option, "", "--yes")
+
+    assert (status, out) == (2, "")
+    assert err == f"skillshelf: {option} is empty; give it a value, or leave it out\n"
+
+
 def test_pushing_is_seven_requests(tmp_path: Path) -> None:
     upload = "/v2/deploy/blobs/uploads/"
     with Site({upload: answer(b"", 202, Location="/put?state=1"), "/put": answer(b"", 201)}) as site:

@@ -325,7 +325,7 @@ def test_a_client_with_an_early_answer_is_told_of_changes_on_disk(machine: Machi
         ({"http": "127.0.0.1:99999"}, "--http takes HOST:PORT"),
         ({"http": "127.0.0.1:0", "token_file": "/nonexistent"}, "cannot be read"),
         ({"http": "127.0.0.1:0", "token_file": f"{SOURCE}/skillshelf/py.typed"}, "at least 16"),
-        ({"http": "192.0.2.1:1", "token_file": __file__}, "is no regular file of at most"),
+        ({"http": "192.0.2.1:1", "token_file": __file__}, "is not a regular file of at most"),
         (
             {"http": "127.0.0.1:0", "allow_host": ["https://skills.example/"]},
             "--allow-host takes a host name",

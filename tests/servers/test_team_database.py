@@ -742,7 +742,34 @@ def test_what_the_library_says_about_a_connection_is_told_with_advice(said: str,
     assert "\n" not in found
 
 
+def test_only_the_role_of_the_server_is_told_how_it_gets_another_password() -> None:
+    pytest.importorskip("psycopg", reason="needs the extra: pip install 'skillshelf[server]'")
+    from skillshelf.servers.team.postgres_checks import connection_problem
+
+    error = Exception('connection failed: connection failed: FATAL:  password authentication failed for user "x"')
+
+    assert "--password-file" in connection_problem("postgresql://skillshelf_app:x@db.example/team", error)
+    # Whoever may not connect as the owner cannot set a password, and would take the servers down if it worked.
+    assert "--password-file" not in connection_problem("postgresql://owner:x@db.example/team", error)
+
+
 # A full disk and odd files ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 3, 99])
+def test_the_sqlite_file_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "places.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table bookmarks (url text)")
+        connection.execute(f"pragma user_version = {version}")
+        connection.commit()
+    before = path.read_bytes()
+
+    with pytest.raises(ConfigurationError, match="is a database of another program; name another file"):
+        SqliteDatabase(str(path))
+
+    assert path.read_bytes() == before
+    assert {one.name for one in tmp_path.iterdir()} == {"places.sqlite", "places.sqlite.lock"}
 
 
 def test_a_file_that_was_replaced_is_the_one_that_is_written(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.journal_streams import chain, events
 from support.mcps import HELLO
+from support.needs import require
 from support.published_servers import fetched, packed, served_process, token_for
 from support.teams import RunningTeam, running_team
 from support.trees import SOURCE, Machine, write_skill
@@ -89,6 +90,16 @@ def test_the_metrics_say_that_the_database_is_away_also_if_nobody_asks_whether_t
         assert values_of(team)["skillshelf_database_up"] == 1
         (tmp_path / "team.sqlite").rename(tmp_path / "elsewhere")
         assert values_of(team)["skillshelf_database_up"] == 0
+
+
+@pytest.mark.slow
+def test_a_server_whose_database_was_named_says_that_a_token_is_made_in_the_same(tmp_path: Path) -> None:
+    for package in ("mcp", "starlette", "uvicorn", "jwt"):
+        require(package)
+    with served_process(tmp_path / "home", f"sqlite:///{tmp_path}/team.sqlite", tmp_path / "blobs"):
+        said = (tmp_path / "home/log").read_text()
+
+    assert "make one with `skillshelf serve token create NAME --scope skills:read --database ...`\n" in said
 
 
 # The blob store -----------------------------------------------------------------------------------

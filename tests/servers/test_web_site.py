@@ -208,6 +208,19 @@ def test_what_an_interrupted_run_wrote_is_removed_by_the_next_one(machine: Machi
     assert not (machine.base / "out/skills/aaa").exists()
 
 
+def test_a_site_of_a_newer_version_is_left_as_it_is(machine: Machine) -> None:
+    _write(machine)
+    marker = machine.base / "out/.skillshelf-site.json"
+    marker.write_text(json.dumps({"site": 2, "files": []}))
+    before = {path: path.read_bytes() for path in (machine.base / "out").rglob("*") if path.is_file()}
+
+    done = machine.run("site", str(machine.base / "out"))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{marker}: version 2 is of a newer skillshelf" in done.stderr
+    assert {path: path.read_bytes() for path in (machine.base / "out").rglob("*") if path.is_file()} == before
+
+
 def test_a_folder_of_somebody_else_is_left_alone(machine: Machine) -> None:
     out = machine.base / "out"
     out.mkdir()

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-KINDS = ("skill", "uri", "host", "profile", "scope", "rule", "event", "command", "dir", "file")
+KINDS = ("skill", "uri", "host", "profile", "scope", "rule", "event", "command", "action", "dir", "file")
 """The kinds of names that a word can be."""
 
 
@@ -34,7 +34,8 @@ class Option(NamedTuple):
     like options, unless they are options of the command. An argument may be `required`; unless it `may_be_empty`, an
     empty word counts as missing. `of` is for completion: the possible words, separated by blanks, or what they are
     names of, one of `KINDS`. `form` is for a value that is easily forgotten: its pattern, so that no other word is
-    taken for it, and what it is.
+    taken for it, and what it is. An option that is `never_empty` refuses an empty value, which is most often a variable
+    that is not set: its default would do something else than what was meant.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Option(NamedTuple):
     may_be_empty: bool = False
     of: str = ""
     form: tuple[str, str] | None = None
+    never_empty: bool = False
 
     @property
     def key(self) -> str:
@@ -108,7 +110,9 @@ _ACCEPT_RULE = Option(
 )
 _USER = Option("--user", "for you in every project (default: for this project)")
 _ALLOW_HTTP = Option("--allow-http", "allow plain HTTP to this machine")
-_TOKEN_FILE = Option("--token-file", "the token for a team server; $SKILLSHELF_TOKEN works too", "FILE")
+_TOKEN_FILE = Option(
+    "--token-file", "the token for a team server; $SKILLSHELF_TOKEN works too", "FILE", never_empty=True
+)
 _ACCEPT_INSTALL = Option(
     "--accept-rule",
     "install skills although this security rule finds something; may be repeated",
@@ -142,7 +146,7 @@ _CHECKS = (
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
-    Option("--rotate", "begin a new part of the journal by size or age, such as 10MB,7d,keep=8", "RULE"),
+    Option("--rotate", "begin a new part of the journal by size or age, such as 10MB,7d,keep=8", "LIMITS"),
     Option("--otlp", "send the use of skills, without content, to the OpenTelemetry receiver at this address", "URL"),
     Option("--otlp-content", "send arguments, queries and paths to it, too"),
 )
@@ -570,9 +574,19 @@ COMMANDS: Mapping[str, Command] = {
         "publish a skill, after showing what it is: as files of a web site, in a registry, or to a team server",
         (
             *SHARED,
-            Option("--site", "a folder that a web server serves", "DIR"),
-            Option("--to", "a registry, oci://HOST/REPOSITORY[:TAG], or a team server, https://HOST", "ADDRESS"),
-            Option("--version", "the version of the release on a server (default: that of its frontmatter)", "V"),
+            Option("--site", "a folder that a web server serves", "DIR", never_empty=True),
+            Option(
+                "--to",
+                "a registry, oci://HOST/REPOSITORY[:TAG], or a team server, https://HOST",
+                "ADDRESS",
+                never_empty=True,
+            ),
+            Option(
+                "--version",
+                "the version of the release on a server (default: that of its frontmatter)",
+                "V",
+                never_empty=True,
+            ),
             _USER,
             _ALLOW_HTTP,
             _TOKEN_FILE,
@@ -610,7 +624,7 @@ COMMANDS: Mapping[str, Command] = {
                 of="list approve yank channel policy",
             ),
             Option("SERVER", "the team server, https://HOST, or the address of a release there", "URL", required=True),
-            Option("WORD", "what the action takes", "WORD", True),
+            Option("WORD", "what the action takes", "WORD", True, of="action"),
         ),
         _later("cli.release_commands", "release"),
         group=_GET,
@@ -864,9 +878,19 @@ COMMANDS: Mapping[str, Command] = {
             Option("--otlp-content", "export: send arguments, queries and paths, too"),
             Option("--last", "show: only the last N events", "N"),
             Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
-            Option("--server", "verify: a team server that has the journal; its last line must still be there", "URL"),
+            Option(
+                "--server",
+                "verify: a team server that has the journal; its last line must still be there",
+                "URL",
+                never_empty=True,
+            ),
             Option("--stream", "verify: with --server, what it stores of the journal with this id, or of all", "ID"),
-            Option("--token-file", "push, verify: the token for the server; $SKILLSHELF_TOKEN works too", "FILE"),
+            Option(
+                "--token-file",
+                "push, verify: the token for the server; $SKILLSHELF_TOKEN works too",
+                "FILE",
+                never_empty=True,
+            ),
             _ALLOW_HTTP,
             Option(
                 "--against",
@@ -940,7 +964,12 @@ COMMANDS: Mapping[str, Command] = {
             *_JOURNAL,
             _TRUST,
             Option("--http", "serve over HTTP at this address, such as 127.0.0.1:8000; port 0: a free one", "ADDRESS"),
-            Option("--token-file", "HTTP: require the token in this file; $SKILLSHELF_MCP_TOKEN works too", "FILE"),
+            Option(
+                "--token-file",
+                "HTTP: require the token in this file; $SKILLSHELF_MCP_TOKEN works too",
+                "FILE",
+                never_empty=True,
+            ),
             Option("--allow-host", "HTTP: another name of this server; may be repeated", "NAME", True),
             Option("--paths", "HTTP: show clients the paths of the skills on this machine"),
         ),
@@ -970,7 +999,13 @@ COMMANDS: Mapping[str, Command] = {
             Option("--roles-claim", "the claim that names the roles (default: roles)", "CLAIM"),
             Option("--allow-host", "another name of this server; may be repeated", "NAME", True),
             Option("--access-log", "write a line a request to this file (default: standard error), or none", "FILE"),
-            Option("--scope", "token create: a scope of the token; may be repeated", "S", True),
+            Option(
+                "--scope",
+                "token create: a scope of the token; may be repeated",
+                "S",
+                True,
+                of="skills:read skills:publish journal:write journal:read metrics:read admin",
+            ),
             Option(
                 "--tenant",
                 "the tenant of a token, member or journal (default: default); retention: only this one",
@@ -997,7 +1032,7 @@ COMMANDS: Mapping[str, Command] = {
                 "ACTION",
                 of="token tenant member migrate journal retention forget",
             ),
-            Option("WORD", "what the action takes", "WORD", True),
+            Option("WORD", "what the action takes", "WORD", True, of="action"),
         ),
         _later("cli.serve_commands", "serve"),
         group=_SERVE,

@@ -5,6 +5,7 @@ for names by the hidden command `skillshelf _complete KIND WORDS`, where WORDS a
 """
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -80,6 +81,8 @@ def _typeable(names: Iterable[str]) -> Iterator[str]:
 def _names(kind: str, words: Sequence[str], values: Values) -> Iterable[str]:
     if kind == "skill" and (not _OF_MACHINE.isdisjoint(words) or any(word.startswith("--in") for word in words)):
         return _names_of_machine(values)
+    if kind == "action":
+        return _words_of_action(words)
     if kind in ("skill", "uri"):
         prefix = "skill://" if kind == "uri" else ""
         return [prefix + skill.name for skill in shelf_for(values).catalog.skills]
@@ -102,6 +105,33 @@ def _names(kind: str, words: Sequence[str], values: Values) -> Iterable[str]:
 
         return EVENTS
     return [name for name in COMMANDS if name] if kind == "command" else []
+
+
+def _words_of_action(words: Sequence[str]) -> Iterator[str]:
+    """Yield what may follow the arguments of an unfinished line, by the actions in the help of its command."""
+    name, *typed = _arguments(words) or [""]
+    for action, _ in COMMANDS[name].actions:
+        parts = action.split()
+        # A part in capitals stands for any word.
+        fits = all(word in part.split("|") or part != part.lower() for word, part in zip(typed, parts, strict=False))
+        if fits and len(parts) > len(typed) and re.fullmatch(r"[a-z|]+", parts[len(typed)]):
+            yield from parts[len(typed)].split("|")
+
+
+def _arguments(words: Sequence[str]) -> list[str]:
+    """Return the command and the arguments among the words of a line, without options and their values."""
+    found: list[str] = []
+    takes, is_value = {option.name for option in SHARED if option.value}, False
+    for word in words:
+        if is_value or word.startswith("-"):
+            is_value = not is_value and word in takes
+            continue
+        if not found:
+            if word not in COMMANDS:
+                return []
+            takes |= {option.name for option in COMMANDS[word].options if option.value}
+        found.append(word)
+    return found
 
 
 _OF_MACHINE = frozenset(("why", "link", "sync"))

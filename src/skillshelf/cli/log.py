@@ -183,6 +183,8 @@ def log(values: Values) -> int:
     paths = values["file"]
     if values["stream"] is not None:
         return _verify_on_server(values)
+    if name == "push" and (len(paths) != 2 or "://" not in paths[0]):
+        raise ConfigurationError("log push takes the address of a server and one journal: log push URL FILE")
     if not paths:
         raise ConfigurationError("missing argument FILE: the journal; of stats and export also several, or folders")
     if len(paths) > 1 and not action.many:

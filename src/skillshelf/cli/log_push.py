@@ -32,8 +32,6 @@ __all__ = ["push", "push_recorded", "stream_on_server", "verify_on_server"]
 
 def push(path: str, values: Values) -> int:
     """Send the lines of a journal that a server does not have."""
-    if len(values["files"]) != 2:
-        raise ConfigurationError("log push takes the address of a server and one journal: log push URL FILE")
     url, file = values["files"]
     environment = environment_of(values)
     settings = load_settings(environment, trust="ask")

@@ -165,12 +165,20 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         from skillshelf.cli.help import unexpected_word
 
         raise ConfigurationError(unexpected_word(word, name, is_option=word.startswith("-") and not after_dashes))
-    for argument in command.arguments:
+    _require_values(name, values)
+    return name, values
+
+
+def _require_values(name: str, values: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError for an option that is empty and must not be, or an argument that is missing."""
+    for option in COMMANDS[name].options:
+        if option.never_empty and values[option.key] == "":
+            raise ConfigurationError(f"{option.name} is empty; give it a value, or leave it out")
+    for argument in COMMANDS[name].arguments:
         value = values[argument.key]
         if argument.required and (value in (None, []) or (value == "" and not argument.may_be_empty)):
             usage = f"{argument.help} (usage: {usage_of(name)})"
             raise ConfigurationError(f"missing argument {argument.name}: {usage}")
-    return name, values
 
 
 def _wrong_value(option: Option, value: str, words: Sequence[str], *, is_argument: bool) -> str:

@@ -140,7 +140,7 @@ def publish(values: Values) -> int:
         raise ConfigurationError("name one place: --site DIR, --to oci://HOST/REPOSITORY or --to https://SERVER")
     if values["to"] and not values["to"].startswith(("oci://", "https://", "http://")):
         raise ConfigurationError(
-            f"{visible(values['to'])} is no place to publish: --to takes oci://HOST/REPOSITORY[:TAG] or https://SERVER"
+            f"--to takes oci://HOST/REPOSITORY[:TAG] or https://SERVER, not {visible(values['to'])!r}"
         )
     if values["version"] and not (values["to"] or "").startswith("http"):
         raise ConfigurationError("--version is for a server; in a registry the version is the tag")

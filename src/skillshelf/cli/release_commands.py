@@ -47,9 +47,11 @@ def release(values: Values) -> int:
         raise ConfigurationError(f"no action {action!r} of release{known}")
     environment = environment_of(values)
     address, named = _address(values["server"])
-    reference = parse_reference(address, environment)
-    if reference.kind != "site":
-        raise ConfigurationError(f"{visible(values['server'])} is no team server: its address begins with https://")
+    reference = parse_reference(address, environment) if "://" in address else None
+    if reference is None or reference.kind != "site":
+        raise ConfigurationError(
+            f"SERVER is the address of a team server, https://HOST, not {visible(values['server'])!r}"
+        )
     request = _ReleaseRequest(values, environment, release_client(values, environment, reference.location))
     return _ACTIONS[action](request, [*named, *values["word"]])
 

@@ -66,7 +66,9 @@ def _require_own_options(values: Values, action: str) -> None:
 
 def _one(words: list[str], what: str) -> str:
     if len(words) != 1:
-        raise ConfigurationError(f"missing argument {what}" if not words else f"one {what} only, not {words[1]!r}")
+        raise ConfigurationError(
+            f"unexpected argument {words[1]!r} after {what}" if words else f"missing argument {what}"
+        )
     return words[0]
 
 
@@ -224,7 +226,8 @@ def _changed_member(values: Values, subject: str, role: str | None) -> int:
     if values["json"]:
         write(as_json({"tenant": _tenant(values), "subject": subject, "role": role}))
     elif role or had_role:
-        write(f"{visible(subject)} is {role or 'no member'} in {_tenant(values)}\n")
+        became = f"has the role {role}" if role else "no longer has a role"
+        write(f"{visible(subject)} {became} in {_tenant(values)}\n")
     else:
         note(f"{visible(subject)!r} has no role in {_tenant(values)}")
     return DONE if role or had_role else NEGATIVE
@@ -241,6 +244,8 @@ def _migrate(values: Values, words: list[str]) -> int:
     role = APP_ROLE if owner.is_postgres else None
     file = AddressFile(values["write_address"], role=role) if values["write_address"] is not None else None
     if not owner.is_postgres:
+        if values["password_file"] is not None:
+            raise ConfigurationError("--password-file is for PostgreSQL; the database is " + owner.place)
         with _database(values) as database:
             assert isinstance(database, SqliteDatabase), "the other kind is migrated below"
             before = database.version_before

@@ -186,7 +186,8 @@ def _left_in(folder: KeptFolder) -> Iterable[LeftOver]:
         if found.problem:
             yield LeftOver("other file", found.path, found.problem)
         elif found.row is not None and found.row.on_uninstall == "left":
-            yield LeftOver(found.row.name, found.path, found.row.holds, f"rm {_quoted(found.path)}")
+            remove = "rm -r" if found.row.kind == "folder" else "rm"
+            yield LeftOver(found.row.name, found.path, found.row.holds, f"{remove} {_quoted(found.path)}")
 
 
 def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:

@@ -33,7 +33,7 @@ _skillshelf_value() {
         '') ;;
         dir) _skillshelf_files -d ;;
         file) _skillshelf_files -f ;;
-        skill | uri | host | profile | scope | rule | event | command)
+        skill | uri | host | profile | scope | rule | event | command | action)
             if [[ $1 == skill && $value == [./~]* ]]; then
                 _skillshelf_files -f
             else
@@ -107,9 +107,7 @@ _skillshelf_option() {
         'list --scope') kind='scope' ;;
         'search --scope') kind='scope' ;;
         'show --journal') kind='file' ;;
-        'show --rotate') kind='rule' ;;
         'read --journal') kind='file' ;;
-        'read --rotate') kind='rule' ;;
         'why --host') kind='host' ;;
         'hosts --diff') kind='host' ;;
         'hosts --set') kind='host' ;;
@@ -153,7 +151,6 @@ _skillshelf_option() {
         'new --root') kind='dir' ;;
         'new --for') kind='host' ;;
         'run --journal') kind='file' ;;
-        'run --rotate') kind='rule' ;;
         'enable --in') kind='host' ;;
         'disable --in') kind='host' ;;
         'trust --accept-rule') kind='rule' ;;
@@ -165,18 +162,15 @@ _skillshelf_option() {
         'ui --journal') kind='file' ;;
         'site --journal') kind='file' ;;
         'mcp --journal') kind='file' ;;
-        'mcp --rotate') kind='rule' ;;
         'mcp --token-file') kind='file' ;;
         'serve --journal') kind='file' ;;
-        'serve --rotate') kind='rule' ;;
         'serve --database-file') kind='file' ;;
         'serve --access-log') kind='file' ;;
+        'serve --scope') kind='skills:read skills:publish journal:write journal:read metrics:read admin' ;;
         'serve --password-file') kind='file' ;;
         'serve --write-address') kind='file' ;;
         'rpc --journal') kind='file' ;;
-        'rpc --rotate') kind='rule' ;;
         'chat --journal') kind='file' ;;
-        'chat --rotate') kind='rule' ;;
         *' --profile') kind='profile' ;;
         *' --cwd') kind='dir' ;;
         *' --home') kind='dir' ;;
@@ -204,6 +198,7 @@ _skillshelf_argument() {
         'pack 0') kind='skill' ;;
         'publish 0') kind='skill' ;;
         'release 0') kind='list approve yank channel policy' ;;
+        'release '*) kind='action' ;;
         'check '*) kind='file' ;;
         'explain 0') kind='rule' ;;
         'eval '*) kind='skill' ;;
@@ -216,6 +211,7 @@ _skillshelf_argument() {
         'log '*) kind='file' ;;
         'site 0') kind='dir' ;;
         'serve 0') kind='token tenant member migrate journal retention forget' ;;
+        'serve '*) kind='action' ;;
         'completion 0') kind='bash zsh fish' ;;
         'doctor '*) kind='python packages native folders cache embeddings packed index runs approvals usage configuration policy store locks links hosts sandbox' ;;
         'help 0') kind='inventory list search pick show read digest why hosts link sync add install outdated update diff verify remove rollback gc import export pack publish release prompt tools check explain eval new run enable disable trust profile policy log ui site mcp serve rpc chat completion doctor usage uninstall help' ;;

@@ -117,7 +117,7 @@ complete -c skillshelf -n '__skillshelf_is pick' -l path -d 'print the folder of
 complete -c skillshelf -n '__skillshelf_is pick' -l plain -d 'list skills as numbered lines, for screen readers and simple terminals'
 complete -c skillshelf -n '__skillshelf_is show' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is show' -l keep -d 'keep all inputs beside the journal, for `log replay`'
-complete -c skillshelf -n '__skillshelf_is show' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is show' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x
 complete -c skillshelf -n '__skillshelf_is show' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
 complete -c skillshelf -n '__skillshelf_is show' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is show' -l args -d 'what the user asks the skill to work on' -x
@@ -126,7 +126,7 @@ complete -c skillshelf -n '__skillshelf_is show' -l no-pager -d 'print everythin
 complete -c skillshelf -n '__skillshelf_is show 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is read' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is read' -l keep -d 'keep all inputs beside the journal, for `log replay`'
-complete -c skillshelf -n '__skillshelf_is read' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is read' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x
 complete -c skillshelf -n '__skillshelf_is read' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
 complete -c skillshelf -n '__skillshelf_is read' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is read' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
@@ -247,6 +247,7 @@ complete -c skillshelf -n '__skillshelf_is release' -l dry-run -d 'say what woul
 complete -c skillshelf -n '__skillshelf_is release' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is release' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is release 0' -a 'list approve yank channel policy'
+complete -c skillshelf -n '__skillshelf_is release' -a '(__skillshelf_names action)'
 complete -c skillshelf -n '__skillshelf_is prompt' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is tools' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is check' -l fix -d 'apply safe fixes, and show what changed; a name is never changed'
@@ -288,7 +289,7 @@ complete -c skillshelf -n '__skillshelf_is new' -l all-hosts -d 'all known hosts
 complete -c skillshelf -n '__skillshelf_is new' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is run' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is run' -l keep -d 'keep all inputs beside the journal, for `log replay`'
-complete -c skillshelf -n '__skillshelf_is run' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is run' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x
 complete -c skillshelf -n '__skillshelf_is run' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
 complete -c skillshelf -n '__skillshelf_is run' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is run' -l yes -d 'run it without a question if all files of the skill have this digest' -x
@@ -337,7 +338,7 @@ complete -c skillshelf -n '__skillshelf_is site' -l journal -d 'show the use and
 complete -c skillshelf -n '__skillshelf_is site 0' -a '(__fish_complete_directories (commandline -ct))'
 complete -c skillshelf -n '__skillshelf_is mcp' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is mcp' -l keep -d 'keep all inputs beside the journal, for `log replay`'
-complete -c skillshelf -n '__skillshelf_is mcp' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is mcp' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x
 complete -c skillshelf -n '__skillshelf_is mcp' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
 complete -c skillshelf -n '__skillshelf_is mcp' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is mcp' -l trust -d 'for this run, show this project\'s skills to the model too'
@@ -347,7 +348,7 @@ complete -c skillshelf -n '__skillshelf_is mcp' -l allow-host -d 'HTTP: another 
 complete -c skillshelf -n '__skillshelf_is mcp' -l paths -d 'HTTP: show clients the paths of the skills on this machine'
 complete -c skillshelf -n '__skillshelf_is serve' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is serve' -l keep -d 'keep all inputs beside the journal, for `log replay`'
-complete -c skillshelf -n '__skillshelf_is serve' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is serve' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is serve' -l trust -d 'for this run, show this project\'s skills to the model too'
@@ -361,22 +362,23 @@ complete -c skillshelf -n '__skillshelf_is serve' -l tenant-claim -d 'the claim 
 complete -c skillshelf -n '__skillshelf_is serve' -l roles-claim -d 'the claim that names the roles (default: roles)' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l allow-host -d 'another name of this server; may be repeated' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l access-log -d 'write a line a request to this file (default: standard error), or none' -r -F
-complete -c skillshelf -n '__skillshelf_is serve' -l scope -d 'token create: a scope of the token; may be repeated' -x
+complete -c skillshelf -n '__skillshelf_is serve' -l scope -d 'token create: a scope of the token; may be repeated' -x -a 'skills:read skills:publish journal:write journal:read metrics:read admin'
 complete -c skillshelf -n '__skillshelf_is serve' -l tenant -d 'the tenant of a token, member or journal (default: default); retention: only this one' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l expires -d 'token create: when the token ends, such as 90d or 2027-01-31' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l keep-lines -d 'how long lines of journals are kept, such as 90d, 12w or 2y: older ones are removed every day, or by retention once (default: for ever)' -x
 complete -c skillshelf -n '__skillshelf_is serve' -l password-file -d 'migrate: the password of the role that the server connects as' -r -F
 complete -c skillshelf -n '__skillshelf_is serve' -l write-address -d 'migrate: write the address for the server into this file; one with a password there is kept' -r -F
 complete -c skillshelf -n '__skillshelf_is serve 0' -a 'token tenant member migrate journal retention forget'
+complete -c skillshelf -n '__skillshelf_is serve' -a '(__skillshelf_names action)'
 complete -c skillshelf -n '__skillshelf_is rpc' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is rpc' -l keep -d 'keep all inputs beside the journal, for `log replay`'
-complete -c skillshelf -n '__skillshelf_is rpc' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is rpc' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x
 complete -c skillshelf -n '__skillshelf_is rpc' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
 complete -c skillshelf -n '__skillshelf_is rpc' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is rpc' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is chat' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is chat' -l keep -d 'keep all inputs beside the journal, for `log replay`'
-complete -c skillshelf -n '__skillshelf_is chat' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x -a '(__skillshelf_names rule)'
+complete -c skillshelf -n '__skillshelf_is chat' -l rotate -d 'begin a new part of the journal by size or age, such as 10MB,7d,keep=8' -x
 complete -c skillshelf -n '__skillshelf_is chat' -l otlp -d 'send the use of skills, without content, to the OpenTelemetry receiver at this address' -x
 complete -c skillshelf -n '__skillshelf_is chat' -l otlp-content -d 'send arguments, queries and paths to it, too'
 complete -c skillshelf -n '__skillshelf_is chat' -l trust -d 'for this run, show this project\'s skills to the model too'

@@ -214,7 +214,7 @@ def secret_in(path: str, *, what: str) -> str:
     except OSError as error:
         raise ConfigurationError(f"{what} {shown} cannot be read: {error.strerror}") from None
     if data is None:
-        raise ConfigurationError(f"{what} {shown} is no regular file of at most {SECRET_FILE_BYTES} bytes")
+        raise ConfigurationError(f"{what} {shown} is not a regular file of at most {SECRET_FILE_BYTES} bytes")
     return data.decode("utf-8", "replace").strip()
 
 

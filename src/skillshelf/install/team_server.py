@@ -215,7 +215,7 @@ class ReleaseClient:
         if not isinstance(message, str):
             require_found(answer)
             raise SourceUnreachable(f"{where} does not answer as a team server")
-        raise _error(answer.status, visible(cut(fold(message), 500)))
+        raise _error(answer.status, visible(cut(fold(message), 500)), self.base)
 
 
 def _require_not_yanked(release: TeamReleaseForm) -> None:
@@ -244,10 +244,10 @@ def _known_members(value: Any, form: Any) -> Any:
     return found
 
 
-def _error(status: int, message: str) -> SkillError:
-    """Return the exception that the error of a server stands for."""
+def _error(status: int, message: str, server: str) -> SkillError:
+    """Return the exception that the error of a server stands for; it names the server if that is what matters."""
     if status in (401, 403):
-        return PermissionDenied(message)
+        return PermissionDenied(f"{server}: {message}")
     if status == 404:
         return SourceNotFound(message)
     if status == 400:
@@ -256,4 +256,4 @@ def _error(status: int, message: str) -> SkillError:
         return SourceRefused("release-exists", message)
     if status in (413, 422):
         return SourceRefused("server", message)
-    return SourceUnreachable(message)
+    return SourceUnreachable(f"{server}: {message} (try again later)")

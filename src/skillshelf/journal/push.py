@@ -34,6 +34,7 @@ from skillshelf.journal.sent_lines import Content, Reported, SentLine, broken_li
 __all__ = [
     "FORGOTTEN_THERE",
     "STREAM_FILE",
+    "STREAM_VERSION",
     "JournalPush",
     "JournalServer",
     "KnownStream",
@@ -56,7 +57,7 @@ _ANSWER_BYTES = 64 * 1024
 _PAGE_BYTES = 16 * 1024 * 1024
 _AWAY = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE = 0.5
-_VERSION = 1
+STREAM_VERSION = 1
 _MOST_LINES = 2**62
 _LINES_AT_ONCE = 1000
 _HEAD = re.compile("[0-9a-f]{64}")
@@ -284,7 +285,7 @@ def stream_of(path: str, first: SentLine, *, keep: bool = True) -> str:
     if not keep or files.kind_at(beside) == "link":
         return made
     try:
-        replace_file(beside, json.dumps({"version": _VERSION, "stream": made}).encode() + b"\n")
+        replace_file(beside, json.dumps({"version": STREAM_VERSION, "stream": made}).encode() + b"\n")
     except OSError:
         # In a folder that cannot be written the first line alone counts.
         return made
@@ -364,9 +365,9 @@ def _kept_stream(path: str) -> str | None:
     except (OSError, ValueError, RecursionError):
         return None
     version = found.get("version") if isinstance(found, dict) else None
-    if type(version) is int and version > _VERSION:
+    if type(version) is int and version > STREAM_VERSION:
         raise ConfigurationError(
-            f"{visible(path)}: version {version} is of a newer skillshelf (this one reads {_VERSION}; update it)"
+            f"{visible(path)}: version {version} is of a newer skillshelf (this one reads {STREAM_VERSION}; update it)"
         )
     stream = found.get("stream") if isinstance(found, dict) else None
     return stream if isinstance(stream, str) and re.fullmatch(_STREAM, stream) else None

@@ -319,7 +319,7 @@ def _open_stored(update: "_IndexUpdate", folder: str) -> IndexSnapshot:
         if found is None:
             _remove_oldest(folder)
             found = stored.create()
-        if update.fits(found):
+        elif update.fits(found):
             return update.reader(found)
         with _library_errors():
             index = update.apply(found)

@@ -154,6 +154,12 @@ def test_a_store_that_does_not_answer_is_one_error(kind: str, tmp_path: Path, mo
         blobs.check()
 
 
+@pytest.mark.parametrize("url", ["oci://", "oci://host"])
+def test_an_address_of_a_registry_without_a_repository_says_how_it_is_written(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"a repository is written oci://HOST/REPOSITORY, not '{url}'"):
+        open_blobs(url, make_environment(str(tmp_path), str(tmp_path), {}))
+
+
 @pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "s3://id:key@bucket/x", "oci://host/repo:tag"])
 def test_an_address_that_is_no_store_is_refused(url: str, tmp_path: Path) -> None:
     if url.startswith("s3"):

@@ -266,6 +266,8 @@ class RegistryBlobs:
     def __init__(self, url: str, environment: Environment) -> None:
         from skillshelf.install.reference import parse_reference
 
+        if not urlsplit(url).path.strip("/"):
+            raise ConfigurationError(f"a repository is written oci://HOST/REPOSITORY, not {url!r}")
         reference = parse_reference(url, environment)
         if reference.ref is not None:
             raise ConfigurationError(f"{url}: blobs have no tag; write oci://HOST/REPOSITORY")

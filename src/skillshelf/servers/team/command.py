@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Mapping
@@ -82,7 +83,7 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
         published = PublishedCatalogs(shelf, database, blobs, folder)
         server = TeamServer(shelf, database, issuer, values, published=published)
         note(f"database: {place.place}; published files: {_place_of(blobs, values['blobs'])}")
-        _note_at_start(database, is_local=address.is_local)
+        _note_at_start(database, values, is_local=address.is_local)
         if retention is not None:
             retention.start()
         try:
@@ -164,11 +165,14 @@ def _issuer(values: Mapping[str, Any]) -> Any:
     return Issuer(url, audience, values["tenant_claim"] or "tenant", values["roles_claim"] or "roles")
 
 
-def _note_at_start(database: Database, *, is_local: bool) -> None:
+def _note_at_start(database: Database, values: Mapping[str, Any], *, is_local: bool) -> None:
     if not is_local:
         note("requests are not encrypted here; put a proxy that ends TLS in front (see docs/deploy.md)")
     if not list_tokens(database, DEFAULT_TENANT):
-        note("nobody has a token yet; make one with `skillshelf serve token create NAME --scope skills:read`")
+        # Without it the token would be made in another database.
+        file = values["database_file"]
+        where = f" --database-file {shlex.quote(file)}" if file else " --database ..." if values["database"] else ""
+        note(f"nobody has a token yet; make one with `skillshelf serve token create NAME --scope skills:read{where}`")
 
 
 class AccessLog:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MALFORMED", "connection_problem", "require_kept_apart", "require_plain_role", "require_utf8"]
 
 MALFORMED: Final = (
-    "the address of the database is not one: it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+    "the address of the database is not valid: it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, "
     "with %40 for @, %3A for : and %2F for / in a password"
 )
 
@@ -26,14 +26,18 @@ _REASON_CHARS = 200
 
 # Connections -------------------------------------------------------------------------------------
 
+_NEW_PASSWORD = (
+    "; `skillshelf serve migrate --password-file` gives this role another one, for every server of the PostgreSQL "
+    "cluster"
+)
+
 _PROBLEMS: Mapping[str, str] = {
     r"connection refused|no such file or directory": "nothing listens at {place} (is PostgreSQL running there?)",
     r"name or service not known|not known|translate host name|no address associated|resolve|name resolution": (
         "the host of {place} is not known (check the address)"
     ),
     r"password authentication failed|no password supplied|fe_sendauth": (
-        "{place} does not take the password of {user} (check the address; `skillshelf serve migrate --password-file` "
-        "gives the role of the server another one, for every server of the PostgreSQL cluster)"
+        "{place} does not take the password of {user} (check the address{new_password})"
     ),
     r"role .* does not exist": "{place} has no role {user} (use the address that `skillshelf serve migrate` prints)",
     r"database .* does not exist": "{place} has no database {name} (create it, then run `skillshelf serve migrate`)",
@@ -61,6 +65,7 @@ def connection_problem(url: str, error: Exception) -> str:
     place = f"{known.get('host', 'this machine')}:{port}"
     user = known.get("user", "this user")
     told = {"place": place, "user": user, "name": known.get("dbname", user), "reason": cut(reason, _REASON_CHARS)}
+    told["new_password"] = _NEW_PASSWORD if user == APP_ROLE else ""
     for pattern, message in _PROBLEMS.items():
         if re.search(pattern, reason, re.IGNORECASE):
             return f"the database cannot be reached: {message.format(**told)}"

@@ -79,6 +79,8 @@ class SqliteDatabase:
         self._migrated: set[_File] = set()
         self.version_before = 0
         """The version that the file of the default tenant had; 0 if it was made now."""
+        if files.kind_at(files.real_path(path)) == "folder":
+            raise ConfigurationError(f"the database {path} is a folder; name a file in it, sqlite:///FILE")
         with _sqlite_errors(self.path):
             make_own_folder(self.path.rpartition("/")[0] or "/")
             self._make(DEFAULT_TENANT)
@@ -217,6 +219,7 @@ class SqliteDatabase:
                 raise DatabaseAway(f"another process has been migrating {path} for {MIGRATION_WAIT_SECONDS} seconds")
             if files.kind_at(path) is None:
                 write_new(path)
+            _require_own(path)
             with closing(_connect(path)) as connection:
                 version = connection.execute("pragma user_version").fetchone()[0]
                 if path == self.path:
@@ -238,6 +241,19 @@ class SqliteDatabase:
 
 _File = tuple[str, tuple[int, int]]
 """A path, and the identity of the file that is there."""
+
+
+_FIRST_TABLES = frozenset({"tenant", "token", "release", "event"})
+"""Tables that every version of a team's database has."""
+
+
+def _require_own(path: str) -> None:
+    """Raise `ConfigurationError` for the database of another program, which is left as it is."""
+    with closing(sqlite3.connect(f"file:{_uri_path(path)}?mode=ro", uri=True, timeout=DATABASE_WAIT_SECONDS)) as found:
+        (version,) = found.execute("pragma user_version").fetchone()
+        tables = {name for (name,) in found.execute("select name from sqlite_master where type = 'table'")}
+    if (version or tables) and not (version and tables >= _FIRST_TABLES):
+        raise ConfigurationError(f"{path} is a database of another program; name another file")
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -24,12 +24,12 @@ from skillshelf.servers.web.assets import asset
 from skillshelf.servers.web.catalogue import Catalogue, slug_of
 from skillshelf.servers.web.pages import HTML, PAGES, PLAIN, PageAnswer, PageRequest
 
-__all__ = ["MARKER", "write_site"]
+__all__ = ["MARKER", "SITE_VERSION", "write_site"]
 
 MARKER = ".skillshelf-site.json"
 """The file that marks a folder as a site of ours, and lists what was written."""
 
-_VERSION = 1
+SITE_VERSION = 1
 
 
 class _SitePage(NamedTuple):
@@ -82,10 +82,15 @@ def _require_own(folder: str) -> list[str]:
     try:
         found = json.loads(data or b"")
         names = [name for name in found["files"] if isinstance(name, str) and _is_inner(name)]
-        is_own = found["site"] == _VERSION
+        version = found["site"]
     except (ValueError, TypeError, KeyError):
-        is_own = False
-    if not is_own:
+        names, version = [], None
+    if type(version) is int and version > SITE_VERSION:
+        raise ConfigurationError(
+            f"{marker}: version {version} is of a newer skillshelf (this one writes {SITE_VERSION}; update it, or "
+            "name another folder)"
+        )
+    if version != SITE_VERSION:
         raise ConfigurationError(f"{folder} is neither empty nor a site that skillshelf wrote; name another folder")
     return names
 
@@ -95,7 +100,7 @@ def _is_inner(name: str) -> bool:
 
 
 def _marker(names: list[str]) -> bytes:
-    return (json.dumps({"site": _VERSION, "files": names}, indent=0) + "\n").encode()
+    return (json.dumps({"site": SITE_VERSION, "files": names}, indent=0) + "\n").encode()
 
 
 def _write(real: str, name: str, data: bytes) -> None:
