@@ -19,10 +19,11 @@ from support.published_servers import ServerUnderTest, fetched, packed, postgres
 from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
-from skillshelf.servers.team import snapshots
+from skillshelf.search.index import FORMAT
 from skillshelf.servers.team.blobs import open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
+from skillshelf.servers.team.snapshots import SnapshotRecord
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import FILES_AWAY, Caller
 
@@ -99,10 +100,10 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
 
 
 def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    address, ours = f"sqlite:///{tmp_path}/team.sqlite", snapshots.FORMAT
-    found = []
+    address, ours = f"sqlite:///{tmp_path}/team.sqlite", FORMAT
+    found: list[SnapshotRecord] = []
     for version in (ours, ours + 1, ours, ours + 1):
-        monkeypatch.setattr(snapshots, "FORMAT", version)
+        monkeypatch.setattr("skillshelf.servers.team.snapshots.FORMAT", version)
         with running_server(tmp_path, address, home=tmp_path / str(version)) as server:
             rev = 1 if found else publish(server, "deploy", "Mention the frobnicator.", "Ship the site.")
             built(server, rev)
@@ -121,6 +122,11 @@ def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatc
 def listed(server: ServerUnderTest) -> list[tuple[str, str]]:
     found = server.json(ADA, "GET", "/api/v1/skills")["skills"]
     return [(one["name"], one["description"]) for one in found]
+
+
+def indexed(server: ServerUnderTest) -> list[str]:
+    found = server.json(ADA, "GET", "/.well-known/agent-skills/index.json")["skills"]
+    return [one["name"] for one in found]
 
 
 def test_a_server_follows_what_another_one_changed_name_by_name(tmp_path: Path) -> None:
@@ -284,6 +290,7 @@ def test_a_database_that_was_set_back_and_caught_up_is_noticed(tmp_path: Path) -
             backup = {file: file.read_bytes() for file in tmp_path.glob("team*.sqlite*")}
         built(server, publish(server, "audit"))
         assert [name for name, _ in listed(server)] == ["audit", "deploy"]
+        assert indexed(server) == ["audit", "deploy"]
         server.server.services.database.close()
         for other in tmp_path.glob("team*.sqlite*"):
             other.unlink()
@@ -294,6 +301,7 @@ def test_a_database_that_was_set_back_and_caught_up_is_noticed(tmp_path: Path) -
         shelf.follow()
         assert shelf.state.rev == 2
         assert [name for name, _ in listed(server)] == ["brew", "deploy"]
+        assert indexed(server) == ["brew", "deploy"]
 
 
 def test_a_blob_store_without_the_releases_is_said_once_and_keeps_a_server_from_being_ready(
