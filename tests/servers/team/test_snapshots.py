@@ -18,6 +18,7 @@ from support.needs import require
 from support.published_servers import ServerUnderTest, fetched, packed, postgres, running_server, serving, token_for
 from support.waiting import wait_for
 
+from skillshelf.core.disk_writes import locked_within
 from skillshelf.core.environment import make_environment
 from skillshelf.search.index import FORMAT
 from skillshelf.servers.team.blobs import open_blobs
@@ -97,6 +98,18 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
     shutil.rmtree(tmp_path / "a" / "team" / "snapshots")
     with running_server(tmp_path, address, home=tmp_path / "a") as third:
         assert names_for(third, "frobnicator") == ["deploy"]
+
+
+def test_what_a_server_left_that_was_killed_while_it_built_is_removed(tmp_path: Path) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        built(server, publish(server, "deploy"))
+        above = tmp_path / "home/team/snapshots/acme"
+        for name in (".build-1-killed", ".build-1-running"):
+            (above / name / "index").mkdir(parents=True)
+        with locked_within(str(above / ".build-1-running.lock"), 0):
+            built(server, publish(server, "brew"))
+            wait_for(lambda: True if [*above.glob(".build-*.lock")] == [above / ".build-1-running.lock"] else None)
+        assert [one.name for one in above.glob(".build-*") if one.is_dir()] == [".build-1-running"]
 
 
 def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
