@@ -339,6 +339,22 @@ def test_a_server_that_wants_a_token_is_answered_with_what_to_do(
     assert f"if this is your team's, set SKILLSHELF_SERVER={team.url}" in unnamed[2]
 
 
+def test_a_token_of_the_environment_goes_only_to_the_server_that_is_named_with_it(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLSHELF_TOKEN", "sks_acme_not-a-real-token-but-long-enough-0123456789")
+    with Site() as site:
+        site.routes[INDEX_PATH] = _of_revision(7, "acme")
+        monkeypatch.setenv("SKILLSHELF_SERVER", "https://skills.example")
+        assert run("add", site.url, "--allow-http", "--yes")[0] == 3
+        status, _, told = run("release", "list", site.url, "--allow-http")
+        assert (status, f"SKILLSHELF_SERVER={site.url}" in told) == (2, True)
+        assert {one.headers.get("authorization") for one in site.requests} == {None}
+        monkeypatch.setenv("SKILLSHELF_SERVER", site.url)
+        assert run("add", site.url, "--allow-http", "--yes")[0] == 3
+        assert site.requests[-1].headers["authorization"].startswith("Bearer sks_acme_")
+
+
 @pytest.mark.parametrize("named", [None, "https://team.example"])
 def test_a_token_goes_to_no_server_that_only_a_lock_names(
     machine: Machine, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None

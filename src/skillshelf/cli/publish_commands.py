@@ -187,14 +187,14 @@ def _published_to_server(
 
 def release_client(values: Values, environment: Environment, location: str) -> "ReleaseClient":
     """Return what sends requests to the team server that the user typed, with the token of the user."""
-    from skillshelf.install.server_account import server_account
+    from skillshelf.install.server_account import missing_account, server_account
     from skillshelf.install.team_server import ReleaseClient
 
     given = values["token_file"]
     token_file = expand(given, environment, base=environment.cwd) if given else None
     account = server_account(location, environment, token_file=token_file, typed=True)
     if account is None:
-        raise ConfigurationError("a team server needs a token: set SKILLSHELF_TOKEN, or name a file with --token-file")
+        raise ConfigurationError(f"a team server needs a token: {missing_account(location, environment, token_file)}")
     return ReleaseClient(location, account, allow_http=values["allow_http"])
 
 

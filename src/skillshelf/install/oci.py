@@ -239,6 +239,7 @@ class RegistryClient:
         allow_http: bool = False,
         offline: bool = False,
         seconds: float = SOURCE_SECONDS,
+        limit: str = "SOURCE_SECONDS",
         actions: str = "pull",
     ) -> None:
         self.host, _, self.repository = location.partition("/")
@@ -249,7 +250,7 @@ class RegistryClient:
         self._actions = actions
         self._authorization: str | None = None
         self._client = HttpClient(
-            self.base, environment, allow_http=allow_http, offline=offline, seconds=seconds, netrc=False
+            self.base, environment, allow_http=allow_http, offline=offline, seconds=seconds, limit=limit, netrc=False
         )
 
     def manifest(self, ref: str) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The token for a team server, and the newest revision that was seen there: an older catalog is never taken.
 
-A token goes to servers that the user named: typed for `add` or `publish`, or in `SKILLSHELF_SERVER`. A lock or a
-wish of a project names none.
+A token goes to servers that the user named: typed for `add` or `publish`, or in `SKILLSHELF_SERVER`, which is the
+only one that gets the token of the environment if it is set. A lock or a wish of a project names none.
 """
 
 import json
@@ -119,10 +119,13 @@ def server_account(
     """Return the account for a server; None if there is no token, or the user did not name this server."""
     if token_file is None and not environment.env.get(TEAM_TOKEN_VARIABLE):
         return None
-    origin = origin_of(url).text
-    named = environment.env.get(_SERVER_VARIABLE)
-    before = {key.partition(" ")[0] for key in _known(environment)}
-    is_named = typed or (named and origin_of(named).text == origin) or origin in before
+    origin, named = origin_of(url).text, environment.env.get(_SERVER_VARIABLE)
+    if named and token_file is None:
+        # The two variables belong together: another site that is typed, for its skills, gets no token.
+        is_named = origin_of(named).text == origin
+    else:
+        before = {key.partition(" ")[0] for key in _known(environment)}
+        is_named = typed or origin in before or bool(named and origin_of(named).text == origin)
     return ServerAccount(bearer_token(token_file, environment.env), origin, environment) if is_named else None
 
 

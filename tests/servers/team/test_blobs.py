@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from support.needs import require
 
 from skillshelf.core.environment import make_environment
 from skillshelf.errors import ConfigurationError
-from skillshelf.servers.team.blobs import BlobStore, digest_of, open_blobs
+from skillshelf.servers.team.blobs import BlobStore, RegistryBlobs, S3Blobs, digest_of, open_blobs
 from skillshelf.servers.team.values import BlobsAway
 
 
@@ -158,6 +159,38 @@ def test_a_store_that_does_not_answer_is_one_error(kind: str, tmp_path: Path, mo
 def test_an_address_of_a_registry_without_a_repository_says_how_it_is_written(url: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=f"a repository is written oci://HOST/REPOSITORY, not '{url}'"):
         open_blobs(url, make_environment(str(tmp_path), str(tmp_path), {}))
+
+
+@pytest.mark.parametrize("kind", ["s3", "oci"])
+def test_a_store_that_hangs_is_asked_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("obstore")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        env = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "AWS_REGION": "us-east-1"}
+        env["AWS_ENDPOINT_URL"] = f"http://{host}"
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        environment = make_environment(str(tmp_path), str(tmp_path), env)
+        blobs: BlobStore = RegistryBlobs(f"oci://{host}/team/blobs", environment, seconds=1)
+        if kind == "s3":
+            blobs = S3Blobs("s3://team/prefix", environment, seconds=1)
+        with pytest.raises(BlobsAway, match=r"cannot be used"):
+            blobs.get(digest_of(b"x"))
+        with pytest.raises(BlobsAway, match=r"cannot be used"):
+            blobs.put_new(digest_of(b"x"), b"x")
+        assert len(_waiting(silent)) == 2
+
+
+def _waiting(listener: socket.socket) -> list[socket.socket]:
+    """Return the connections that nobody has accepted yet."""
+    listener.setblocking(False)
+    found = []
+    with suppress(BlockingIOError):
+        while True:
+            found.append(listener.accept()[0])
+    for connection in found:
+        connection.close()
+    return found
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "s3://id:key@bucket/x", "oci://host/repo:tag"])

@@ -20,12 +20,14 @@ from support.published_servers import ServerUnderTest, fetched, packed, postgres
 from support.trees import Machine
 from support.waiting import wait_for
 
+from skillshelf.core.disk_writes import locked_within
 from skillshelf.core.environment import make_environment
 from skillshelf.search.index import FORMAT
 from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
 from skillshelf.servers.team.database import open_database
 from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_source import ReleaseSource
+from skillshelf.servers.team.snapshots import SnapshotRecord
 from skillshelf.servers.team.tenant_shelf import TenantShelf, digests_of
 from skillshelf.servers.team.upload import read_upload
 from skillshelf.servers.team.values import FILES_AWAY, BlobsAway, Caller
@@ -102,9 +104,21 @@ def test_a_lost_or_damaged_snapshot_costs_nothing_but_time(tmp_path: Path) -> No
         assert names_for(third, "frobnicator") == ["deploy"]
 
 
+def test_what_a_server_left_that_was_killed_while_it_built_is_removed(tmp_path: Path) -> None:
+    with running_server(tmp_path, f"sqlite:///{tmp_path}/team.sqlite") as server:
+        built(server, publish(server, "deploy"))
+        above = tmp_path / "home/team/snapshots/acme"
+        for name in (".build-1-killed", ".build-1-running"):
+            (above / name / "index").mkdir(parents=True)
+        with locked_within(str(above / ".build-1-running.lock"), 0):
+            built(server, publish(server, "brew"))
+            wait_for(lambda: True if [*above.glob(".build-*.lock")] == [above / ".build-1-running.lock"] else None)
+        assert [one.name for one in above.glob(".build-*") if one.is_dir()] == [".build-1-running"]
+
+
 def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address, ours = f"sqlite:///{tmp_path}/team.sqlite", FORMAT
-    found: list[Any] = []
+    found: list[SnapshotRecord] = []
     for version in (ours, ours + 1, ours, ours + 1):
         monkeypatch.setattr("skillshelf.servers.team.snapshots.FORMAT", version)
         with running_server(tmp_path, address, home=tmp_path / str(version)) as server:
@@ -125,6 +139,11 @@ def test_servers_of_two_versions_keep_a_snapshot_each(tmp_path: Path, monkeypatc
 def listed(server: ServerUnderTest) -> list[tuple[str, str]]:
     found = server.json(ADA, "GET", "/api/v1/skills")["skills"]
     return [(one["name"], one["description"]) for one in found]
+
+
+def indexed(server: ServerUnderTest) -> list[str]:
+    found = server.json(ADA, "GET", "/.well-known/agent-skills/index.json")["skills"]
+    return [one["name"] for one in found]
 
 
 def test_a_server_follows_what_another_one_changed_name_by_name(tmp_path: Path) -> None:
@@ -288,6 +307,7 @@ def test_a_database_that_was_set_back_and_caught_up_is_noticed(tmp_path: Path) -
             backup = {file: file.read_bytes() for file in tmp_path.glob("team*.sqlite*")}
         built(server, publish(server, "audit"))
         assert [name for name, _ in listed(server)] == ["audit", "deploy"]
+        assert indexed(server) == ["audit", "deploy"]
         server.server.services.database.close()
         for other in tmp_path.glob("team*.sqlite*"):
             other.unlink()
@@ -298,6 +318,7 @@ def test_a_database_that_was_set_back_and_caught_up_is_noticed(tmp_path: Path) -
         shelf.follow()
         assert shelf.state.rev == 2
         assert [name for name, _ in listed(server)] == ["brew", "deploy"]
+        assert indexed(server) == ["brew", "deploy"]
 
 
 def test_a_blob_store_without_the_releases_is_said_once_and_keeps_a_server_from_being_ready(

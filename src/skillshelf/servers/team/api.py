@@ -32,7 +32,7 @@ from skillshelf.servers.mcp.skill_entries import InvalidCursor, OmittedSkill, cu
 from skillshelf.servers.mcp.skills import PublishedSkills, ServedSkills
 from skillshelf.servers.team.catalogs import CatalogKey, key_of
 from skillshelf.servers.team.release_routes import MIN_REV, at_least, with_rev
-from skillshelf.servers.team.releases import PUBLISHED
+from skillshelf.servers.team.releases import PUBLISHED, ChannelMove
 from skillshelf.servers.team.routes import (
     ANY_TOKEN,
     Parameter,
@@ -285,6 +285,14 @@ def _release_entry(name: str, description: str, artifact: str) -> Mapping[str, A
     }
 
 
+class _NamesKey(NamedTuple):
+    """What the names of an index follow from: a revision, the newest moves of its channel, the names of the disk."""
+
+    rev: int
+    moves: tuple[ChannelMove, ...]
+    own: frozenset[str]
+
+
 class ServedIndex:
     """The index of what a server serves to callers: its releases, and the skills of its own disk.
 
@@ -294,7 +302,7 @@ class ServedIndex:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._own = SiteIndex()
-        self._names: OrderedDict[CatalogKey, tuple[int, frozenset[str], list[str]]] = OrderedDict()
+        self._names: OrderedDict[CatalogKey, tuple[_NamesKey, list[str]]] = OrderedDict()
 
     def own(self, request: TeamRequest) -> dict[str, _Artifact]:
         """Return the entries of the skills of the server's own disk that a caller may read, by name."""
@@ -306,14 +314,18 @@ class ServedIndex:
         if releases is None:
             return 0, sorted(own)
         key, rev = key_of(caller), releases.rev(caller, at_least(request))
+        # A database that was set back can reach the same revision with other releases.
+        published = request.services.published
+        moves = published.shelf_of(caller.tenant).state.moves if published is not None else ()
+        made_of = _NamesKey(rev, moves, frozenset(own))
         with self._lock:
             kept = self._names.get(key)
-        if kept is not None and kept[0] == rev and kept[1] == own.keys():
-            return rev, kept[2]
+        if kept is not None and kept[0] == made_of:
+            return rev, kept[1]
         rev, served = releases.served_names(caller, at_least=rev)
         names = sorted({*served, *own})
         with self._lock:
-            self._names[key] = rev, frozenset(own), names
+            self._names[key] = made_of._replace(rev=rev), names
             self._names.move_to_end(key)
             while len(self._names) > TEAM_CATALOGS:
                 self._names.popitem(last=False)

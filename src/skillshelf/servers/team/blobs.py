@@ -7,6 +7,7 @@ nobody can tell by the time what others have.
 import errno
 import os
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
@@ -165,7 +166,7 @@ class FolderBlobs:
 class S3Blobs:
     """Blobs as objects of a bucket. The usual variables of AWS say where it is and who may use it."""
 
-    def __init__(self, url: str, environment: Environment) -> None:
+    def __init__(self, url: str, environment: Environment, *, seconds: float = BLOB_SECONDS) -> None:
         try:
             from obstore.exceptions import BaseError
             from obstore.store import S3Store
@@ -181,10 +182,12 @@ class S3Blobs:
         named = urlsplit(endpoint)
         if named.scheme == "http" and not is_loopback_name(named.hostname or ""):
             raise ConfigurationError(f"plain http goes to this machine alone, not to {named.hostname}; use https")
+        most = timedelta(seconds=seconds)
         options: Any = {
             "prefix": parts.path.strip("/") or None,
-            "client_options": {"allow_http": named.scheme == "http", "timeout": f"{BLOB_SECONDS}s"},
-            "retry_config": {"max_retries": 2},
+            "client_options": {"allow_http": named.scheme == "http", "timeout": most},
+            # What failed at once is tried again; what took its whole time is not.
+            "retry_config": {"max_retries": 2, "retry_timeout": most},
             **({"endpoint": endpoint} if endpoint else {}),
         }
         try:
@@ -263,7 +266,7 @@ class S3Blobs:
 class RegistryBlobs:
     """Blobs of a repository in a registry. A registry that collects garbage must leave this repository out."""
 
-    def __init__(self, url: str, environment: Environment) -> None:
+    def __init__(self, url: str, environment: Environment, *, seconds: float = BLOB_SECONDS) -> None:
         from skillshelf.install.reference import parse_reference
 
         if not urlsplit(url).path.strip("/"):
@@ -274,6 +277,7 @@ class RegistryBlobs:
         self._where = reference.canonical
         self._location = reference.location
         self._environment = environment
+        self._seconds = seconds
 
     def _client(self) -> "RegistryClient":
         # A client for each request: it keeps a login, and threads would share it.
@@ -284,7 +288,8 @@ class RegistryBlobs:
             self._location,
             self._environment,
             allow_http=is_loopback_name(host),
-            seconds=BLOB_SECONDS,
+            seconds=self._seconds,
+            limit="BLOB_SECONDS",
             actions="pull,push",
         )
 

@@ -8,12 +8,12 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from skillshelf.catalog.source import SourceLimits
 from skillshelf.core import files
 from skillshelf.core.console import note
-from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder
+from skillshelf.core.disk_writes import locked_within, make_own_folder, remove, remove_folder
 from skillshelf.core.limits import BLOB_BYTES, INDEX_WAIT_SECONDS, SNAPSHOTS_KEPT
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill
@@ -36,6 +36,7 @@ from skillshelf.servers.team.values import BlobsAway
 __all__ = ["SnapshotRecord", "Snapshots", "recorded_snapshot"]
 
 _PACKED_FILES = 4096
+_WORK_PREFIX = ".build-"
 _OTHER_KINDS_KEPT = 2
 """Snapshots of other versions of this program that stay: servers of two versions would build theirs in turns."""
 
@@ -158,9 +159,7 @@ class Snapshots:
         base = self.opened(tenant, before)
         if before is not None and (before.rev > rev or (before.rev == rev and base is not None)):
             return before
-        work = f"{self._folder}/{tenant}/.build-{os.getpid()}-{os.urandom(4).hex()}"
-        try:
-            make_own_folder(work)
+        with self._work_folder(tenant) as work:
             contents = packed_index(base) if base is not None else None
             if contents is not None:
                 place_index(work, contents)
@@ -181,9 +180,30 @@ class Snapshots:
                 path = self.path_of(tenant, record.digest)
                 place_index(path, packed)
                 self._remove_old(tenant, path)
-        finally:
-            remove_folder(work)
         return self._record(tenant, record, before)
+
+    @contextmanager
+    def _work_folder(self, tenant: str) -> Iterator[str]:
+        """Make a folder for a build, and remove those of servers that were killed while they built."""
+        above = f"{self._folder}/{tenant}"
+        make_own_folder(above)
+        work = f"{above}/{_WORK_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+        left: set[str] = set()
+        with suppress(FileNotFoundError):
+            # Another server of this machine may be done just now.
+            left = {name.removesuffix(".lock") for name in files.stamps_in(above) if name.startswith(_WORK_PREFIX)}
+        for name in left:
+            with locked_within(f"{above}/{name}.lock", 0) as is_left:
+                if is_left:
+                    remove_folder(f"{above}/{name}")
+                    remove(f"{above}/{name}.lock")
+        with locked_within(f"{work}.lock", 0):
+            try:
+                make_own_folder(work)
+                yield work
+            finally:
+                remove_folder(work)
+                remove(f"{work}.lock")
 
     def _recorded(self, tenant: str) -> SnapshotRecord | None:
         with self._database.transaction(tenant, readonly=True) as transaction:
