@@ -17,6 +17,7 @@ from skillshelf.core.text import cut, fold, visible
 from skillshelf.errors import ConfigurationError, SkillError, kind_of
 from skillshelf.servers.mcp.http import PATH, PROBE, SENDER, App, Message, Receive, Scope, Send, header_in
 from skillshelf.servers.mcp.request_line import RequestRefused
+from skillshelf.servers.team.api import STALE_HEADER
 from skillshelf.servers.team.catalogs import key_of
 from skillshelf.servers.team.mcp_endpoint import CALLER, McpEndpoint
 from skillshelf.servers.team.probes import METADATA_PATH, cookie_in
@@ -162,6 +163,7 @@ class TeamApp:
         route: TeamRoute | None = scope.get(_ROUTE)
         app = self._mcp if scope["path"] == PATH else route.app if route is not None else None
         if app is not None:
+            send = self._marked(scope, send)
             try:
                 await app(scope, receive, send)
             except DatabaseAway as error:
@@ -170,6 +172,19 @@ class TeamApp:
         elif route is not None:
             answer = await self._answer(route, scope, receive)
             await _send(send, answer, with_body=scope["method"] != "HEAD")
+
+    def _marked(self, scope: Scope, send: Send) -> Send:
+        """Return how an answer of an application is sent: with a mark if it is made without the database."""
+        published, caller = self._services.published, scope.get(CALLER)
+        if published is None or caller is None or not published.is_stale(caller.tenant):
+            return send
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (STALE_HEADER.encode(), b"true")]}
+            await send(message)
+
+        return marked
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
