@@ -25,6 +25,7 @@ from mcp import Client  # isort: skip
 from mcp.client.streamable_http import streamable_http_client  # isort: skip
 
 from skillshelf.servers.mcp.http import HttpLimits
+from skillshelf.servers.team.blobs import FolderBlobs
 from skillshelf.servers.team.database import SqliteDatabase
 
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -65,6 +66,27 @@ def test_a_client_lists_searches_and_loads_what_its_token_may_read(machine: Mach
     with running_team(machine, SqliteDatabase(str(tmp_path / "team.sqlite"))) as team:
         team.wait_until_ready()
         run(use, team)
+
+
+def test_without_the_database_the_answers_of_the_protocol_and_the_pages_are_marked(
+    machine: Machine, tmp_path: Path
+) -> None:
+    file = tmp_path / "team.sqlite"
+    write_skill(machine.home / ".agents/skills", "web-css")
+    with running_team(machine, SqliteDatabase(str(file)), blobs=FolderBlobs(str(tmp_path / "blobs"))) as team:
+        team.wait_until_ready()
+        token, opening = team.token("ada", "skills:read:web-*"), json.dumps(HELLO).encode()
+
+        def mark() -> list[str | None]:
+            answers = [team.ask("POST", "/mcp", token, headers=JSON, body=opening), team.get("/skills", token)]
+            assert [answer.status for answer in answers] == [200, 200]
+            return [answer.headers.get("skillshelf-stale") for answer in answers]
+
+        assert mark() == [None, None]
+        file.rename(tmp_path / "elsewhere")
+        wait_for(lambda: mark() == ["true", "true"] or None)
+        (tmp_path / "elsewhere").rename(file)
+        wait_for(lambda: mark() == [None, None] or None)
 
 
 def test_another_tenant_has_an_empty_catalog(machine: Machine, tmp_path: Path) -> None:

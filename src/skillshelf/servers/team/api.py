@@ -45,7 +45,7 @@ from skillshelf.servers.team.routes import (
 from skillshelf.servers.team.tenant_shelf import TenantShelf
 from skillshelf.servers.team.values import READ, Caller, DatabaseAway, NoSuchTenant
 
-__all__ = ["openapi_route", "skill_routes"]
+__all__ = ["STALE_HEADER", "openapi_route", "skill_routes"]
 
 STALE_HEADER = "skillshelf-stale"
 """The header of an answer that was made without the database."""

@@ -17,6 +17,7 @@ from skillshelf.core.text import cut, fold, visible
 from skillshelf.errors import ConfigurationError, SkillError, kind_of
 from skillshelf.servers.mcp.http import PATH, PROBE, SENDER, App, Message, Receive, Scope, Send, header_in
 from skillshelf.servers.mcp.request_line import RequestRefused
+from skillshelf.servers.team.api import STALE_HEADER
 from skillshelf.servers.team.catalogs import key_of
 from skillshelf.servers.team.mcp_endpoint import CALLER, McpEndpoint
 from skillshelf.servers.team.probes import METADATA_PATH, cookie_in
@@ -127,24 +128,26 @@ class TeamApp:
 
     def _refused(self, scope: Scope, route: TeamRoute | None, reason: str, *, is_wrong: bool) -> RequestRefused:
         self._services.metrics.add("skillshelf_refused_tokens_total")
-        challenge = f'Bearer resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
-        if scope["path"] == PATH:
-            # A client of MCP asks its issuer for this scope; without it, for all that the metadata lists, also `admin`.
-            challenge += f', scope="{READ}"'
-        headers = {"www-authenticate": challenge + (', error="invalid_token"' if is_wrong else "")}
+        # A client of MCP asks its issuer for this scope; without it, for all that the metadata lists, also `admin`.
+        wanted = {"scope": READ} if scope["path"] == PATH else {}
+        problem = {"error": "invalid_token"} if is_wrong else {}
+        headers = {"www-authenticate": self._challenge(scope, wanted | problem)}
         told = "Your login has ended." if is_wrong else ""
         page = login_page(told, status=401, wanted=_page_asked_for(scope, route))
         return _refusal(scope, route, page, reason, headers)
+
+    def _challenge(self, scope: Scope, parts: Mapping[str, str]) -> str:
+        """Return what a refusal asks for; it names the metadata if they name an issuer that gives tokens."""
+        if self._services.issuer is not None:
+            parts = {"resource_metadata": f"{base_of(scope)}{METADATA_PATH}{PATH}", **parts}
+        return " ".join(("Bearer", ", ".join(f'{name}="{value}"' for name, value in parts.items()))).strip()
 
     def _require_scope(self, scope: Scope, route: TeamRoute, caller: Caller) -> None:
         needed = (METRICS_READ,) if route.access == METRICS_ACCESS else route.scopes
         is_foreign = route.access == METRICS_ACCESS and caller.tenant != DEFAULT_TENANT
         if route.access == ANY_TOKEN or (any(caller.may(one) for one in needed) and not is_foreign):
             return
-        challenge = (
-            f'Bearer error="insufficient_scope", scope="{needed[0]}", '
-            f'resource_metadata="{base_of(scope)}{METADATA_PATH}{PATH}"'
-        )
+        challenge = self._challenge(scope, {"error": "insufficient_scope", "scope": needed[0]})
         reason = f"the token has no scope {' or '.join(needed)}"
         if is_foreign:
             # They count what all tenants do, and no answer tells a tenant about another one.
@@ -167,6 +170,7 @@ class TeamApp:
         route: TeamRoute | None = scope.get(_ROUTE)
         app = self._mcp if scope["path"] == PATH else route.app if route is not None else None
         if app is not None:
+            send = self._marked(scope, send)
             try:
                 await app(scope, receive, send)
             except DatabaseAway as error:
@@ -175,6 +179,19 @@ class TeamApp:
         elif route is not None:
             answer = await self._answer(route, scope, receive)
             await _send(send, answer, with_body=scope["method"] != "HEAD")
+
+    def _marked(self, scope: Scope, send: Send) -> Send:
+        """Return how an answer of an application is sent: with a mark if it is made without the database."""
+        published, caller = self._services.published, scope.get(CALLER)
+        if published is None or caller is None or not published.is_stale(caller.tenant):
+            return send
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (STALE_HEADER.encode(), b"true")]}
+            await send(message)
+
+        return marked
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -52,17 +52,22 @@ def show_metrics(request: TeamRequest) -> TeamAnswer:
 
 
 def show_metadata(request: TeamRequest) -> TeamAnswer:
-    """Give the metadata of a protected resource, as RFC 9728 and the authorization of MCP say."""
+    """Give the metadata of a protected resource, as RFC 9728 and the authorization of MCP say.
+
+    Those of MCP name an issuer, so there are none without one: a client would ask this server itself for a token.
+    """
     issuer = request.services.issuer
-    named = issuer.audience if issuer is not None and issuer.audience.startswith(("http://", "https://")) else None
+    if issuer is None:
+        error = {"code": "not_found", "message": "no issuer gives tokens for this server; its operators do"}
+        return json_answer({"error": error}, 404, cache_control="no-store")
+    named = issuer.audience if issuer.audience.startswith(("http://", "https://")) else None
     found = {
         "resource": named or request.base + PATH,
+        "authorization_servers": [issuer.url],
         "scopes_supported": [*SCOPES],
         "bearer_methods_supported": ["header"],
         "resource_name": "skillshelf",
     }
-    if issuer is not None:
-        found["authorization_servers"] = [issuer.url]
     return json_answer(found, cache_control="no-store")
 
 

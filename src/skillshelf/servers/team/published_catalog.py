@@ -127,6 +127,11 @@ class PublishedCatalogs:
         with self._lock:
             return list(self._shelves.values())
 
+    def is_stale(self, tenant: str) -> bool:
+        """Return whether a tenant is served what was known before the database went away; it never waits."""
+        found = self._shelves.get(tenant)
+        return found is not None and found.away is not None
+
     def problem(self) -> str | None:
         """Return why the skills cannot be served although the blob store answers; None if they can.
 
