@@ -275,7 +275,7 @@ def test_the_access_log_goes_on_in_a_new_file_when_a_signal_says_that_it_was_mov
         log.rename(tmp_path / "access.log.2")
         log.mkdir()
         process.send_signal(signal.SIGUSR1)
-        wait_for(lambda: "is a folder, not a file" in (tmp_path / "home/log").read_text())
+        wait_for(lambda: "cannot be written: Is a directory" in (tmp_path / "home/log").read_text())
         assert fetched(search, token)[0] == 200
         wait_for(lambda: count(tmp_path / "access.log.2") == 4)
     assert count(old) == 4
