@@ -237,6 +237,19 @@ def test_a_login_ends_with_its_token(database: Database) -> None:
             people(database).authenticate(one)
 
 
+def test_a_login_ends_at_its_own_time(database: Database) -> None:
+    cookie, ends = add_login(
+        database, people(database).authenticate(create_token(database, "default", "ada").token), None
+    )
+    assert ends > time.time() * 1000
+    assert people(database).authenticate(cookie).subject == "ada"
+    with database.transaction("default") as transaction:
+        transaction.execute("update login set expires = ? where tenant = 'default'", (int(time.time() * 1000) - 1,))
+
+    with pytest.raises(NotAuthenticated):
+        people(database).authenticate(cookie)
+
+
 def test_a_login_ends_when_its_token_expires_whatever_its_own_time_is(database: Database) -> None:
     made = create_token(database, "default", "ada", ["skills:read"])
     cookie, _ = add_login(database, people(database).authenticate(made.token), None)

@@ -463,6 +463,9 @@ def test_a_release_whose_files_are_lost_is_unavailable_and_the_others_are_served
             assert found.status == 503, found.body
             assert found.body.count(b"\n") == 1
             assert FILES_AWAY.encode() in found.body
+            # Why is for the operator: it names folders of the server.
+            archive = server.json(ADA, "GET", f"/api/v1/skills/{name}/versions/1/artifact", status=503)
+            assert archive == {"error": {"code": "unavailable", "message": FILES_AWAY}}
             assert names_for(server, f"{name}icator") == [name]
         assert server.json(ADA, "GET", "/api/v1/skills")["count"] == 3
         assert "notesicator" in server.json(ADA, "GET", "/api/v1/skills/notes")["text"]
