@@ -495,7 +495,7 @@ def test_use_is_counted_by_day_skill_tree_person_and_machine(place: Place) -> No
 
 
 def test_a_use_that_several_lines_tell_of_is_counted_once(place: Place) -> None:
-    loaded = [
+    loaded: list[dict[str, Any]] = [
         {"type": "permission_decided", "tool": "skill_load", "name": "deploy", "verdict": "allow"},
         {"type": "skill_loaded", "name": "deploy", "tree": "t1"},
         {"type": "skill_invoked", "name": "deploy", "mode": "auto", "tree": "t1"},
