@@ -205,6 +205,30 @@ def test_while_the_database_is_away_known_tokens_work_ten_minutes_and_others_wai
         remembering.authenticate(made.token)
 
 
+def test_while_the_disk_of_a_database_is_away_known_tokens_of_every_tenant_work(tmp_path: Path) -> None:
+    clock, folder = Clock(), tmp_path / "disk"
+    database = SqliteDatabase(str(folder / "team.sqlite"))
+    database.add_tenant("acme")
+    remembering = people(database, clock=clock)
+    tokens = [create_token(database, tenant, "ada").token for tenant in ("default", "acme")]
+    for token in tokens:
+        remembering.authenticate(token)
+    folder.rename(tmp_path / "away")
+
+    clock.now += 61
+    assert [remembering.authenticate(token).tenant for token in tokens] == ["default", "acme"]
+    with pytest.raises(DatabaseAway):
+        remembering.authenticate("sks_acme_" + "A" * 43)
+    (tmp_path / "away").rename(folder)
+    # A tenant that is gone while the database is there is none.
+    for file in folder.glob("team.acme.*"):
+        file.unlink()
+    clock.now += 61
+    assert remembering.authenticate(tokens[0]).tenant == "default"
+    with pytest.raises(NotAuthenticated):
+        remembering.authenticate(tokens[1])
+
+
 def test_a_token_that_was_refused_once_does_not_count_again_when_the_database_goes_away(database: Database) -> None:
     clock = Clock()
     remembering = people(database, clock=clock)

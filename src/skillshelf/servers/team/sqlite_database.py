@@ -176,7 +176,8 @@ class SqliteDatabase:
         """
         identity = files.identity_at(path)
         if identity is None:
-            if tenant != DEFAULT_TENANT:
+            # Without the file of the default tenant, too, it is the disk that is away.
+            if tenant != DEFAULT_TENANT and files.kind_at(self.path) is not None:
                 raise no_such_tenant(tenant)
             raise DatabaseAway(f"{path} is gone")
         if (path, identity) not in self._migrated:
