@@ -293,6 +293,18 @@ def test_a_yank_takes_a_channel_back_and_never_to_a_release_that_somebody_left(s
     assert channels() == {"latest": "4"}
 
 
+def test_a_yank_and_an_approval_never_lead_a_channel_to_a_yanked_release(server: ServerUnderTest) -> None:
+    for version, text in (("1", "First."), ("2", "Second."), ("3", "First."), ("4", "Fourth.")):
+        publish(server, "deploy", text, version=version)
+    for version in ("2", "3"):
+        server.json(PUBLISHER, "POST", f"/api/v1/skills/deploy/versions/{version}/yank", {})
+    # The files of 1 are those of 3, which is newer and yanked.
+    assert approve(server, "1") == "1"
+    assert approve(server, "4") == "4"
+    server.json(PUBLISHER, "POST", "/api/v1/skills/deploy/versions/4/yank", {})
+    assert server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions")["channels"] == {"latest": "1", "approved": "1"}
+
+
 def test_a_yank_never_leads_the_approved_channel_to_a_release_that_nobody_approved(server: ServerUnderTest) -> None:
     for version in ("1", "2", "3"):
         publish(server, "deploy", f"Version {version}.", version=version)
