@@ -220,14 +220,18 @@ NEWER = (*MIGRATIONS, Migration(("create table extra (tenant text primary key)",
 def test_an_older_file_is_migrated_and_a_copy_of_it_stays_beside(tmp_path: Path) -> None:
     path = tmp_path / "team.sqlite"
     old = SqliteDatabase(str(path))
-    set_member(old, "default", "ada", "reader")
+    old.add_tenant("acme")
+    for tenant in ("default", "acme"):
+        set_member(old, tenant, "ada", "reader")
     old.close()
 
     new = SqliteDatabase(str(path), migrations=NEWER)
 
-    with new.transaction("default") as transaction:
-        assert transaction.rows("select subject from member") == [("ada",)]
-        assert transaction.rows("select * from extra") == []
+    # The file of another tenant when it is used first.
+    for tenant in ("default", "acme"):
+        with new.transaction(tenant) as transaction:
+            assert transaction.rows("select subject from member") == [("ada",)]
+            assert transaction.rows("select * from extra") == []
     with sqlite3.connect(f"{path}.v{len(MIGRATIONS)}") as copy:
         assert copy.execute("select subject from member").fetchall() == [("ada",)]
         assert copy.execute("pragma user_version").fetchone() == (len(MIGRATIONS),)
@@ -340,6 +344,24 @@ def test_a_migration_runs_once_and_keeps_the_password_of_the_role(cluster: Postg
     assert "skillshelf_app:a%20password%20of%20the%20tests@" in first.address
     with closing(open_database(first.address)) as database:
         database.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attribute", ["superuser", "bypassrls"])
+def test_a_migration_takes_no_role_for_the_server_that_sees_everything(
+    cluster: PostgresCluster, attribute: str
+) -> None:
+    import psycopg
+
+    owner = cluster.new_database()
+    migrate_postgres(owner, PASSWORD)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(f"alter role skillshelf_app {attribute}".encode())
+        try:
+            with pytest.raises(ConfigurationError, match="the role skillshelf_app is a superuser or has BYPASSRLS"):
+                migrate_postgres(owner)
+        finally:
+            connection.execute(f"alter role skillshelf_app no{attribute}".encode())
 
 
 @pytest.mark.slow
@@ -505,6 +527,9 @@ def test_days_of_events_are_added_and_dropped_whole(postgres: PostgresDatabase) 
         for day in (DAY, DAY + 1, DAY):
             transaction.rows("select add_event_day(?)", (day,))
         assert transaction.rows("select event_days()") == [(DAY,), (DAY + 1,)]
+        # Each is a table of its own, and as closed as that of all events.
+        switches = "select relrowsecurity, relforcerowsecurity from pg_class where relname in (?, ?)"
+        assert transaction.rows(switches, (f"event_{DAY}", f"event_{DAY + 1}")) == [(True, True)] * 2
         assert transaction.row("select drop_event_days(?)", (DAY + 1,)) == (1,)
         assert transaction.rows("select event_days()") == [(DAY + 1,)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,7 +29,7 @@ from skillshelf.errors import ConfigurationError, SourceRefused, SourceUnreachab
 from skillshelf.journal.file import Journal
 from skillshelf.journal.format import digest_of, parse_line, seal
 from skillshelf.journal.parts import Rotation
-from skillshelf.journal.push import JournalPush, JournalServer, StreamState, push_journal
+from skillshelf.journal.push import JournalPush, JournalServer, StreamState, machine_id, push_journal
 from skillshelf.journal.sent_lines import reduced_line
 from skillshelf.journal.stored_chain import verify_stored
 from skillshelf.servers.team.database import Database, SqliteDatabase, open_database
@@ -497,6 +498,16 @@ def test_a_new_journal_beside_a_stream_that_the_server_does_not_have_is_sent(tea
 
 
 # Content ------------------------------------------------------------------------------------------
+
+
+def test_the_name_of_a_machine_tells_nothing_about_it() -> None:
+    own = Path("/etc/machine-id")
+
+    assert re.fullmatch("([0-9a-f]{16})?", machine_id())
+    assert machine_id() == machine_id()
+    if own.exists() and own.read_text().strip():
+        assert machine_id()
+        assert machine_id() not in own.read_text()
 
 
 def test_a_server_that_demands_digests_never_sees_content(team: RunningTeam, tmp_path: Path) -> None:

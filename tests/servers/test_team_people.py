@@ -205,6 +205,30 @@ def test_while_the_database_is_away_known_tokens_work_ten_minutes_and_others_wai
         remembering.authenticate(made.token)
 
 
+def test_while_the_disk_of_a_database_is_away_known_tokens_of_every_tenant_work(tmp_path: Path) -> None:
+    clock, folder = Clock(), tmp_path / "disk"
+    database = SqliteDatabase(str(folder / "team.sqlite"))
+    database.add_tenant("acme")
+    remembering = people(database, clock=clock)
+    tokens = [create_token(database, tenant, "ada").token for tenant in ("default", "acme")]
+    for token in tokens:
+        remembering.authenticate(token)
+    folder.rename(tmp_path / "away")
+
+    clock.now += 61
+    assert [remembering.authenticate(token).tenant for token in tokens] == ["default", "acme"]
+    with pytest.raises(DatabaseAway):
+        remembering.authenticate("sks_acme_" + "A" * 43)
+    (tmp_path / "away").rename(folder)
+    # A tenant that is gone while the database is there is none.
+    for file in folder.glob("team.acme.*"):
+        file.unlink()
+    clock.now += 61
+    assert remembering.authenticate(tokens[0]).tenant == "default"
+    with pytest.raises(NotAuthenticated):
+        remembering.authenticate(tokens[1])
+
+
 def test_a_token_that_was_refused_once_does_not_count_again_when_the_database_goes_away(database: Database) -> None:
     clock = Clock()
     remembering = people(database, clock=clock)
@@ -235,6 +259,19 @@ def test_a_login_ends_with_its_token(database: Database) -> None:
     for one in (cookie, late):
         with pytest.raises(NotAuthenticated):
             people(database).authenticate(one)
+
+
+def test_a_login_ends_at_its_own_time(database: Database) -> None:
+    cookie, ends = add_login(
+        database, people(database).authenticate(create_token(database, "default", "ada").token), None
+    )
+    assert ends > time.time() * 1000
+    assert people(database).authenticate(cookie).subject == "ada"
+    with database.transaction("default") as transaction:
+        transaction.execute("update login set expires = ? where tenant = 'default'", (int(time.time() * 1000) - 1,))
+
+    with pytest.raises(NotAuthenticated):
+        people(database).authenticate(cookie)
 
 
 def test_a_login_ends_when_its_token_expires_whatever_its_own_time_is(database: Database) -> None:

@@ -540,16 +540,24 @@ def test_revoking_a_token_ends_its_logins(team: RunningTeam) -> None:
     assert team.get("/api/v1/me", headers={"cookie": cookie}).status == 401
 
 
-def test_a_mistake_of_a_route_is_an_answer_without_its_details(team: RunningTeam, monkeypatch: Any) -> None:
-    def away(tenant: str, *, readonly: bool = False) -> Any:
-        raise DatabaseAway("the secret address")
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (DatabaseAway, 503, {"code": "unavailable", "message": "the database does not answer"}),
+        (ZeroDivisionError, 500, {"code": "failed", "message": "an error of the server"}),
+    ],
+)
+def test_a_mistake_of_a_route_is_an_answer_without_its_details(
+    team: RunningTeam, monkeypatch: Any, error: type[Exception], status: int, told: dict[str, str]
+) -> None:
+    def fail(tenant: str, *, readonly: bool = False) -> Any:
+        raise error("the secret address")
 
-    token = team.token("ada", "skills:read")
+    token = team.token("ada", "journal:read")
     assert team.get("/api/v1/me", token).status == 200
-    monkeypatch.setattr(team.database, "transaction", away)
-    answer = team.get("/api/v1/releases", token)
-    assert answer.status in (404, 503)
-    assert b"secret" not in answer.body
+    monkeypatch.setattr(team.database, "transaction", fail)
+    answer = team.get("/api/v1/journal/sessions", token)
+    assert (answer.status, answer.json) == (status, {"error": told})
 
 
 # Pages --------------------------------------------------------------------------------------------

