@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import anyio
 import jsonschema
 import pytest
 from support.teams import Answer, RunningTeam, running_team
@@ -334,8 +334,9 @@ def test_metrics_are_for_this_machine_and_for_administrators(team: RunningTeam) 
     assert team.get("/metrics", headers=passed_on).status == 401
     assert team.get("/metrics", headers={"host": "skills.example"}).status == 401
     from_elsewhere = {"path": "/metrics", "headers": [(b"host", b"127.0.0.1")], "client": ("192.0.2.1", 40000)}
+    scope = {"method": "GET", "query_string": b"", "scheme": "http", **from_elsewhere}
     with pytest.raises(RequestRefused) as refused:
-        anyio.run(team.server.app.authorize, {"method": "GET", "query_string": b"", "scheme": "http", **from_elsewhere})
+        asyncio.run(team.server.app.authorize(scope))
     assert refused.value.status == 401
     assert team.get("/metrics", reader, headers=passed_on).status == 403
     text = team.get("/metrics", admin, headers=passed_on).body.decode()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
@@ -24,7 +26,9 @@ from skillshelf.core.disk_writes import locked_within
 from skillshelf.core.environment import make_environment
 from skillshelf.search.index import FORMAT
 from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
-from skillshelf.servers.team.database import open_database
+from skillshelf.servers.team.catalogs import TeamCatalogs, key_of
+from skillshelf.servers.team.database import SqliteDatabase, open_database
+from skillshelf.servers.team.published_catalog import PublishedCatalogs
 from skillshelf.servers.team.release_access import Releases
 from skillshelf.servers.team.release_source import ReleaseSource
 from skillshelf.servers.team.snapshots import SnapshotRecord
@@ -649,6 +653,37 @@ def test_a_snapshot_with_the_bytes_of_the_one_before_stays_in_the_blob_store(tmp
 
         assert (after.digest, after.rev) == (before.digest, rev + 1)
         assert server.published.blobs.has(after.digest)
+
+
+def test_who_waits_for_the_catalog_of_one_tenant_keeps_no_other_waiting(machine: Machine, tmp_path: Path) -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    class SlowDatabase(SqliteDatabase):
+        """A database that answers for one tenant when it may."""
+
+        def transaction(self, tenant: str, *, readonly: bool = False) -> Any:
+            if tenant == "acme":
+                asked.set()
+                assert answers.wait(60)
+            return super().transaction(tenant, readonly=readonly)
+
+    database = SlowDatabase(str(tmp_path / "team.sqlite"))
+    for tenant in ("acme", "umbrella"):
+        database.add_tenant(tenant)
+    published = PublishedCatalogs(
+        machine.shelf(), database, FolderBlobs(str(tmp_path / "blobs")), str(tmp_path / "own")
+    )
+    catalogs = TeamCatalogs(published.shelf_of)
+    with closing(database), closing(catalogs), ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(catalogs.of, ADA) for _ in range(2)]
+        assert asked.wait(60)
+        try:
+            other = pool.submit(catalogs.of, ADA._replace(tenant="umbrella")).result(timeout=60)
+            assert catalogs.opened(key_of(ADA)) is None
+        finally:
+            answers.set()
+
+        assert other is not waiting[0].result(60) is waiting[1].result(60)
 
 
 def test_a_release_that_is_replaced_twice_while_it_is_fetched_is_not_called_lost(

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from skillshelf.core.limits import TEAM_CATALOGS
 from skillshelf.core.records import NamedTuple
@@ -155,6 +156,7 @@ class TeamCatalogs:
         self._options = options
         self._lock = threading.Lock()
         self._open: OrderedDict[CatalogKey, PublishedSkills] = OrderedDict()
+        self._openings: WeakValueDictionary[CatalogKey, threading.Lock] = WeakValueDictionary()
         self.closed: Callable[[CatalogKey], None] = lambda key: None
 
     def __len__(self) -> int:
@@ -162,31 +164,40 @@ class TeamCatalogs:
 
     def skills(self, key: CatalogKey) -> PublishedSkills:
         """Return the skills for a key; opening them reads the catalog of the tenant."""
+        with self._lock:
+            if (found := self._used(key)) is not None:
+                return found
+            opening = self._openings.setdefault(key, threading.Lock())
+        # Of this key alone: whoever waits for a database that hangs keeps no other catalog from being opened or used.
+        with opening:
+            with self._lock:
+                found = self._used(key)
+            return found if found is not None else self._add(key, self._opened(key))
+
+    def _used(self, key: CatalogKey) -> PublishedSkills | None:
+        """Return the skills for a key as the ones used last, if they are open."""
+        found = self._open.get(key)
+        if found is not None:
+            self._open.move_to_end(key)
+        return found
+
+    def _add(self, key: CatalogKey, skills: PublishedSkills) -> PublishedSkills:
+        """Keep skills open, and close those that were not used for longest if there are too many."""
         gone: list[tuple[CatalogKey, PublishedSkills]] = []
         with self._lock:
-            found = self._open.get(key)
-            if found is None:
-                found = self._open[key] = self._opened(key)
-            self._open.move_to_end(key)
+            self._open[key] = skills
             while len(self._open) > self._most:
                 oldest = next(key for key in self._open if key != OWN_CATALOG)
                 gone.append((oldest, self._open.pop(oldest)))
-        for other, skills in gone:
+        for other, closed in gone:
             self.closed(other)
-            skills.sessions.close()
-        return found
+            closed.sessions.close()
+        return skills
 
     def opened(self, key: CatalogKey) -> PublishedSkills | None:
-        """Return the skills for a key if they are open and nobody opens others just now; it never waits."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            found = self._open.get(key)
-            if found is not None:
-                self._open.move_to_end(key)
-            return found
-        finally:
-            self._lock.release()
+        """Return the skills for a key if they are open."""
+        with self._lock:
+            return self._used(key)
 
     def of(self, caller: Caller) -> PublishedSkills:
         """Return the skills that a caller sees."""

@@ -65,6 +65,7 @@ class PublishedCatalogs:
         # A shelf that a catalog uses stays the one of its tenant, and is followed, however many others are opened.
         self._shelves: WeakValueDictionary[str, TenantShelf] = WeakValueDictionary()
         self._recent: OrderedDict[str, TenantShelf] = OrderedDict()
+        self._openings: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         # What was noted last of a tenant, and the tenants of which neither a snapshot nor the files can be had.
         self._noted: dict[tuple[str, str], str] = {}
         self._without_files: set[str] = set()
@@ -109,19 +110,34 @@ class PublishedCatalogs:
         Raise `DatabaseAway` if nothing is known of them yet: a catalog without them would look as if there were none.
         """
         with self._lock:
-            found = self._shelves.get(tenant)
-            is_new = found is None
-            if found is None:
-                found = self._shelves[tenant] = self._opened(tenant)
+            if (found := self._used(tenant)) is not None:
+                return found
+            opening = self._openings.setdefault(tenant, threading.Lock())
+        # Of this tenant alone: whoever waits for a database that hangs keeps no other tenant waiting.
+        with opening:
+            with self._lock:
+                found = self._used(tenant)
+            return found if found is not None else self._add(self._opened(tenant))
+
+    def _used(self, tenant: str) -> TenantShelf | None:
+        """Return the shelf of a tenant as the one used last, if it is open."""
+        found = self._shelves.get(tenant)
+        if found is not None:
             self._recent[tenant] = found
             self._recent.move_to_end(tenant)
             while len(self._recent) > TENANTS_OPEN:
                 self._recent.pop(next(other for other in self._recent if other != DEFAULT_TENANT))
-        if is_new:
-            with self._built:
-                self._to_build.add(tenant)
-                self._built.notify_all()
         return found
+
+    def _add(self, shelf: TenantShelf) -> TenantShelf:
+        """Follow a shelf from now on, and build its snapshot if there is none."""
+        with self._lock:
+            self._shelves[shelf.tenant] = shelf
+            self._used(shelf.tenant)
+        with self._built:
+            self._to_build.add(shelf.tenant)
+            self._built.notify_all()
+        return shelf
 
     def _open_shelves(self) -> list[TenantShelf]:
         with self._lock:
