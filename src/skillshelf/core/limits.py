@@ -146,6 +146,7 @@ __all__ = [
     "QUERY_TERMS",
     "RECORDS_BYTES",
     "RELEASES_LISTED",
+    "RELEASE_FINDINGS",
     "RELEASE_PAGES",
     "RELEASE_VERSION_CHARS",
     "REMOTE_BYTES",
@@ -192,7 +193,6 @@ __all__ = [
     "SETTLED_NS",
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
-    "SKILL_FINDINGS_KEPT",
     "SNAPSHOTS_KEPT",
     "SNAPSHOT_LAG",
     "SOURCE_ENTRIES",
@@ -831,6 +831,9 @@ UPLOAD_BYTES = TREE_BYTES + 1024 * 1024
 RELEASES_LISTED = 1000
 """Releases in one answer of a team server; `next` leads to those after them."""
 
+RELEASE_FINDINGS = 200
+"""Findings of `check` that a team server keeps of a release; of the others it keeps how many there are."""
+
 RELEASE_PAGES = 100
 """Pages of releases that `release list` reads of a team server."""
 
@@ -927,9 +930,6 @@ WEB_ROWS = 200
 
 HOST_VERDICTS_KEPT = 1_000
 """Skills of a catalog for which a team server keeps what each host makes of them; it is found out again for others."""
-
-SKILL_FINDINGS_KEPT = 1_000
-"""Releases of a catalog for which a team server keeps what `check` finds in them."""
 
 WEB_MARKDOWN_CHARS = 60_000
 """Characters of a SKILL.md that its page shows as formatted text; the rest is in the raw file."""

@@ -298,6 +298,9 @@ _ATTACHED_DAYS = Migration(
 )
 """The first lines of a day are stored while a backup runs."""
 
+_CHECKED_RELEASE = Migration(("alter table release add column checked text not null default ''",))
+"""For which rules a tenant had the files of a release checked; the verdict itself is shared by tenants."""
+
 MIGRATIONS: tuple[Migration, ...] = (
     _FIRST,
     _RETENTION,
@@ -306,6 +309,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _SESSION_DAY,
     _FORGOTTEN_SESSION,
     _ATTACHED_DAYS,
+    _CHECKED_RELEASE,
 )
 """The steps, oldest first; a database has the version of the last one that it went through."""
 

@@ -53,6 +53,7 @@ from skillshelf.servers.team.journal_records import (
 )
 from skillshelf.servers.team.journal_removal import first_kept
 from skillshelf.servers.team.mcp_endpoint import CALLER
+from skillshelf.servers.team.release_findings import TenantFindings
 from skillshelf.servers.team.releases import Release
 from skillshelf.servers.team.routes import PUBLIC, TeamRoute, base_of
 from skillshelf.servers.team.services import TeamServices
@@ -159,6 +160,10 @@ class TeamCatalogue:
     def _list(self) -> SkillList:
         return self._lists.of(key_of(self._caller), self._skills.visible, self._shown)
 
+    @cached_property
+    def _findings(self) -> TenantFindings:
+        return self._lists.findings_of(self._caller.tenant, self._services.database, self._skills.shelf)
+
     @property
     def _by_slug(self) -> Mapping[str, CatalogSkill]:
         return self._list.by_slug
@@ -216,9 +221,11 @@ class TeamCatalogue:
         known, plain = self._shown.known, " --allow-http" if self._base.startswith("http:") else ""
         add = f"skillshelf add {quote(self._base)} --skill {quote(skill.name)}{plain}"
         summary = self._list.summary(skill)
-        problems = self._problems(skill) if data else ()
-        errors = sum(one.severity == "error" for one in problems)
-        summary = summary._replace(errors=errors, warnings=len(problems) - errors)
+        problems: tuple[ProblemEntry, ...] = ()
+        if data:
+            found = self._findings.of(skill)
+            problems = tuple(self._list.finding_entries(skill, found))
+            summary = summary._replace(errors=found.errors, warnings=found.warnings)
         return SkillDetail(
             self._seen(summary, self._list.host_verdicts.of(skill, lambda _: data or None)),
             self._shown.known(text),
@@ -246,20 +253,6 @@ class TeamCatalogue:
         with suppress(OSError), files.Folder(skill.real_dir) as folder:
             modes = {path: folder.mode(path.split("/")) for path in sizes}
         return [FileEntry(path, sizes[path], bool(modes[path] & 0o100)) for path in sorted(sizes, key=file_order)]
-
-    def _problems(self, skill: CatalogSkill) -> tuple[ProblemEntry, ...]:
-        """Return what the rules of `check` find in a skill; its files are on this machine."""
-        return tuple(
-            ProblemEntry(
-                "error" if one.severity == "error" else "warning",
-                skill.name,
-                self._shown.text(fold(one.message)),
-                one.rule,
-                where=self._shown.text(one.path) + (f":{one.line}" if one.line else ""),
-                command=f"skillshelf explain {one.rule}",
-            )
-            for one in self._list.findings.of(skill, self._skills.shelf.profile)
-        )
 
     def _read(self, skill: CatalogSkill, path: str, limit: int) -> bytes | None:
         """Return a file of a skill, if it is one of those that are published; raise `TooLarge` or `BlobsAway`."""
@@ -354,9 +347,9 @@ class TeamCatalogue:
     # Problems and use -----------------------------------------------------------------------------
 
     def problems(self) -> Sequence[ProblemGroup]:
-        """Return the alarms of the journals, for those who may read them, and descriptions that collide."""
-        collisions = self._list.collisions()
-        return [self._alarms(), collisions] if "journal" in self.parts else [collisions]
+        """Return the alarms of the journals, for those who may read them, findings, and descriptions that collide."""
+        groups = [self._list.findings(self._findings, self._skills.shelf), self._list.collisions()]
+        return [self._alarms(), *groups] if "journal" in self.parts else groups
 
     def _alarms(self) -> ProblemGroup:
         none = "No push showed that a journal was cut, forked or edited."

@@ -20,9 +20,11 @@ from skillshelf.errors import SkillError
 from skillshelf.servers.team.blobs import BlobStore, require_room
 from skillshelf.servers.team.database import Database, PostgresDatabase
 from skillshelf.servers.team.release_access import Releases
+from skillshelf.servers.team.release_findings import SkillFindings, checked_files
 from skillshelf.servers.team.release_source import ReleaseSource
 from skillshelf.servers.team.releases import CATALOG_TOPIC
 from skillshelf.servers.team.tenant_shelf import TenantShelf
+from skillshelf.servers.team.upload import Upload
 from skillshelf.servers.team.values import DEFAULT_TENANT, BlobsAway, DatabaseAway, NoSuchTenant
 from skillshelf.shelf import Shelf, open_shelf
 
@@ -59,7 +61,7 @@ class PublishedCatalogs:
         self.blobs = blobs
         self._folder = folder
         self._seconds = seconds
-        self.releases = Releases(database, blobs, changed=self.changed)
+        self.releases = Releases(database, blobs, changed=self.changed, check=self._checked)
         self.source = ReleaseSource(database, blobs, folder)
         self._lock = threading.Lock()
         # A shelf that a catalog uses stays the one of its tenant, and is followed, however many others are opened.
@@ -195,6 +197,16 @@ class PublishedCatalogs:
             use_cache=False,
             trust=self._own.trust,
         )
+
+    def _checked(self, tenant: str, upload: Upload) -> SkillFindings | None:
+        """Return what is found in files that are published next; they are served from this machine then."""
+        try:
+            store = self.source.store_of(tenant)
+            found = checked_files(upload.name, store.path_of(store.put(upload.contents)), self._own.profile)
+        except (SkillError, OSError):
+            # A disk without room keeps nobody from publishing; they are checked when somebody looks.
+            return None
+        return found if found.is_kept else None
 
     # Following ------------------------------------------------------------------------------------
 

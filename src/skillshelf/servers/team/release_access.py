@@ -10,6 +10,7 @@ from skillshelf.core.text import visible
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillNotFound
 from skillshelf.servers.team.blobs import BlobStore
 from skillshelf.servers.team.database import Database, Transaction
+from skillshelf.servers.team.release_findings import SkillFindings, keep_findings
 from skillshelf.servers.team.releases import (
     CHANNELS,
     RELEASE_ROWS,
@@ -54,16 +55,23 @@ class ReleaseChange(NamedTuple):
 class Releases:
     """The releases of all tenants. Each method acts for a caller, and sees the tenant of that caller alone.
 
-    `changed` is called with the tenant after its catalog changed. With `at_least` a method raises `TooNew` if the
+    `changed` is called with the tenant after its catalog changed, and `check` before a new release is added: it returns
+    what is found in its files, None if that cannot be said now. With `at_least` a method raises `TooNew` if the
     database has not seen that revision, as when it was set back to a backup: then nothing is changed either.
     """
 
     def __init__(
-        self, database: Database, blobs: BlobStore, *, changed: Callable[[str], None] = lambda tenant: None
+        self,
+        database: Database,
+        blobs: BlobStore,
+        *,
+        changed: Callable[[str], None] = lambda tenant: None,
+        check: Callable[[str, Upload], SkillFindings | None] = lambda tenant, upload: None,
     ) -> None:
         self._database = database
         self._blobs = blobs
         self._changed = changed
+        self._check = check
 
     # Changing -------------------------------------------------------------------------------------
 
@@ -94,8 +102,11 @@ class Releases:
             # What is refused leaves nothing in the store; what others do meanwhile is looked at again.
             _require_rev(transaction, at_least)
             require_accepted(upload, {*accept, *policy_of(transaction).accept_rules})
-            if self._known(transaction, upload, wanted) is None:
+            is_new = self._known(transaction, upload, wanted) is None
+            if is_new:
                 require_distinct_name(transaction, caller, upload.name)
+        # Also where another tenant has the same files: nothing tells that, no time either.
+        found = self._check(caller.tenant, upload) if is_new else None
         self._blobs.put_new(upload.artifact_digest, upload.artifact)
         with self._database.transaction(caller.tenant) as transaction:
             rev = next_rev(transaction)
@@ -106,6 +117,8 @@ class Releases:
             wanted = wanted or checked_version(next_version(transaction, upload.name))
             withdraw_yanked_approvals(transaction, upload.tree)
             insert_release(transaction, caller, upload, wanted, source=source, commit=commit, rev=rev)
+            if found is not None:
+                keep_findings(transaction, upload.tree, found)
             release = release_of(transaction, upload.name, wanted)
             point_channel(transaction, upload.name, "latest", wanted, rev)
             if is_approved(release, policy_of(transaction)):

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
-from skillshelf.catalog.load import SKILL_FILE
-from skillshelf.config.profile import Profile
-from skillshelf.core.limits import SKILL_FINDINGS_KEPT, TEAM_CATALOGS
-from skillshelf.core.text import fold
+from skillshelf.core.limits import RELEASE_FINDINGS, TEAM_CATALOGS, TENANTS_OPEN
+from skillshelf.core.text import fold, plural
 from skillshelf.core.values import CatalogSkill
-from skillshelf.lint.run import CheckFinding, Target, file_problems
 from skillshelf.servers.team.catalogs import CatalogKey
+from skillshelf.servers.team.database import Database
 from skillshelf.servers.team.host_verdicts import HostVerdicts
+from skillshelf.servers.team.release_findings import SkillFindings, TenantFindings
 from skillshelf.servers.team.releases import PUBLISHED
 from skillshelf.servers.team.similar_skills import SimilarPair, SimilarSkills
 from skillshelf.servers.web.catalogue import (
@@ -26,10 +25,12 @@ from skillshelf.servers.web.catalogue import (
     ProblemEntry,
     ProblemGroup,
     SkillSummary,
+    findings_group,
     slug_of,
     slugs_of,
 )
 from skillshelf.servers.web.paths import ShownPaths
+from skillshelf.shelf import Shelf
 
 __all__ = ["SkillList", "SkillLists"]
 
@@ -49,12 +50,13 @@ class SkillList:
         self._similar: SimilarSkills = before._similar if before is not None else SimilarSkills()
         # Of these callers alone: a verdict that is there at once would tell them that somebody else has the same files.
         self.host_verdicts: HostVerdicts = before.host_verdicts if before is not None else HostVerdicts()
-        self.findings: _SkillFindings = before.findings if before is not None else _SkillFindings()
         self._lock = threading.Lock()
         self._comparison: threading.Thread | None = None
         # Until the new skills are compared, those of the list before are shown.
         self._collisions: tuple[ProblemEntry, ...] | None = before._collisions if before is not None else None
         self._is_compared = False
+        # The findings as they were shown last, and of which state.
+        self._findings: tuple[int, ProblemGroup] | None = None
 
     # Addresses ------------------------------------------------------------------------------------
 
@@ -116,6 +118,43 @@ class SkillList:
         """All skills in short, by place and name."""
         return _Summaries(self, [skill for place in self.places.values() for skill in place.skills])
 
+    # Findings -------------------------------------------------------------------------------------
+
+    def finding_entries(self, skill: CatalogSkill, found: SkillFindings, *, slug: str = "") -> Iterator[ProblemEntry]:
+        """Yield what the rules of `check` find in a skill."""
+        for one in found.first:
+            yield ProblemEntry(
+                "error" if one.severity == "error" else "warning",
+                skill.name,
+                self._shown.text(fold(one.message)),
+                one.rule,
+                slug,
+                self._shown.text(one.path) + (f":{one.line}" if one.line else ""),
+                f"skillshelf explain {one.rule}",
+            )
+
+    def findings(self, findings: TenantFindings, shelf: Shelf) -> ProblemGroup:
+        """Return what `check` finds in all skills; those that were not checked are checked behind the first answer."""
+        shown = self._findings
+        if shown is not None and shown[0] == findings.changes:
+            return shown[1]
+        changes, known = findings.changes, findings.of_all(self.skills, shelf)
+        if known.preparing is not None:
+            return findings_group(())._replace(preparing=known.preparing)
+        group = findings_group(
+            entry
+            for skill in self.skills
+            if (found := known.by_path.get(skill.path)) is not None and found.first
+            for entry in self.finding_entries(skill, found, slug=self.slug_by_path[skill.path])
+        )
+        cut = sum(found.left_out > 0 for found in known.by_path.values())
+        more = f"Of {plural(cut, 'skill')} only the first {RELEASE_FINDINGS} findings are listed." if cut else ""
+        if problem := " ".join(filter(None, (known.problem, more))):
+            group = group._replace(empty=problem, is_complete=False)
+        if not known.problem and findings.changes == changes:
+            self._findings = changes, group
+        return group
+
     # Collisions -----------------------------------------------------------------------------------
 
     def collisions(self) -> ProblemGroup:
@@ -168,45 +207,13 @@ class _Summaries(Sequence[SkillSummary]):
         return map(self._listed.summary, self.skills)
 
 
-class _SkillFindings:
-    """The errors and warnings of skills; those of the last releases that were checked are kept."""
-
-    def __init__(self) -> None:
-        self._checking = threading.Lock()
-        self._kept: dict[tuple[str, str], tuple[CheckFinding, ...]] = {}
-
-    def of(self, skill: CatalogSkill, profile: Profile) -> tuple[CheckFinding, ...]:
-        """Return the findings in a skill whose files are on this machine; their paths start at its folder."""
-        if skill.tree is None:
-            # On the disk of the server, where it may change at any time.
-            return _findings(skill, profile)
-        key = skill.name, skill.tree
-        found = self._kept.get(key)
-        return found if found is not None else self._checked(key, skill, profile)
-
-    def _checked(self, key: tuple[str, str], skill: CatalogSkill, profile: Profile) -> tuple[CheckFinding, ...]:
-        # One at a time: those of a large release take seconds. Nobody waits for what is known.
-        with self._checking:
-            found = self._kept.get(key)
-            if found is None:
-                found = self._kept[key] = _findings(skill, profile)
-                while len(self._kept) > SKILL_FINDINGS_KEPT:
-                    del self._kept[next(iter(self._kept))]
-            return found
-
-
-def _findings(skill: CatalogSkill, profile: Profile) -> tuple[CheckFinding, ...]:
-    path = f"{skill.real_dir}/{SKILL_FILE}"
-    (found,) = file_problems([Target(path, path, skill.name)], profile)
-    return tuple(one._replace(path=one.path.removeprefix(f"{skill.real_dir}/")) for one in found)
-
-
 class SkillLists:
     """The lists of skills in use, by tenant and subset; the one that was not used for longest is forgotten."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lists: OrderedDict[CatalogKey, SkillList] = OrderedDict()
+        self._findings: OrderedDict[str, TenantFindings] = OrderedDict()
 
     def of(self, key: CatalogKey, skills: tuple[CatalogSkill, ...], shown: ShownPaths) -> SkillList:
         """Return the list for a key, a new one if its skills have changed."""
@@ -217,4 +224,15 @@ class SkillLists:
             self._lists.move_to_end(key)
             while len(self._lists) > TEAM_CATALOGS:
                 self._lists.popitem(last=False)
+            return found
+
+    def findings_of(self, tenant: str, database: Database, shelf: Shelf) -> TenantFindings:
+        """Return what is known of the skills of a tenant."""
+        with self._lock:
+            found = self._findings.get(tenant)
+            if found is None:
+                found = self._findings[tenant] = TenantFindings(database, tenant, shelf.profile)
+            self._findings.move_to_end(tenant)
+            while len(self._findings) > TENANTS_OPEN:
+                self._findings.popitem(last=False)
             return found

@@ -10,7 +10,7 @@ encoding of it (`slug_of`). It is unique in a catalogue.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
@@ -42,6 +42,7 @@ __all__ = [
     "UsageReport",
     "WhyCandidate",
     "file_order",
+    "findings_group",
     "matched_beginning",
     "matched_parts",
     "slug_of",
@@ -259,6 +260,16 @@ class ProblemGroup(NamedTuple):
     def count(self, severity: str) -> int:
         """Return the number of its problems of a severity."""
         return sum(one.severity == severity for one in self.problems)
+
+
+_SECURITY = "security-"
+"""How the rules begin whose findings come before others of the same severity."""
+
+
+def findings_group(findings: Iterable[ProblemEntry], hint: CommandHint | None = None) -> ProblemGroup:
+    """Return findings as one kind of problems, the most urgent first."""
+    ordered = sorted(findings, key=lambda one: (one.severity, not one.rule.startswith(_SECURITY)))
+    return ProblemGroup("findings", "Findings", tuple(ordered), "No skill has an error or a warning.", hint)
 
 
 class UsageReport(NamedTuple):

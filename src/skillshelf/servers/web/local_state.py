@@ -54,6 +54,7 @@ from skillshelf.servers.web.catalogue import (
     SkillVersion,
     WhyCandidate,
     file_order,
+    findings_group,
     matched_beginning,
     matched_parts,
     slugs_of,
@@ -67,8 +68,6 @@ __all__ = ["LocalOptions", "LocalState", "shown_paths"]
 _RESULTS = 20
 _FIELD_CHARS = 2_000
 _NEAR = 3
-_SECURITY = "security-"
-"""How the rules begin whose findings come before others of the same severity."""
 
 
 class LocalOptions(NamedTuple):
@@ -499,19 +498,18 @@ class LocalState:
     @cached_property
     def _findings(self) -> list[ProblemEntry]:
         found = [self._problem("", problem) for problem in self.found.problems]
-        found += [self._problem(slug, one) for slug, skill in self._by_slug.items() for one in skill.problems]
-        return sorted(found, key=lambda one: (one.severity, not one.rule.startswith(_SECURITY)))
+        return found + [self._problem(slug, one) for slug, skill in self._by_slug.items() for one in skill.problems]
 
     def problems(self) -> list[ProblemGroup]:
         """Return all kinds of problems."""
         changed = tuple(one for one in self._findings if one.rule == CHANGED)
-        findings = tuple(one for one in self._findings if one.rule != CHANGED)
+        findings = [one for one in self._findings if one.rule != CHANGED]
         check = CommandHint("skillshelf check", "every finding, with its line and how to fix it")
         verify = CommandHint(VERIFY, "every file that differs from its lock")
         preparing = None if self._options.waits else Preparation("Comparing descriptions")
         return [
             ProblemGroup("changed", "Changed since installed", changed, "Installed skills are as installed.", verify),
-            ProblemGroup("findings", "Findings", findings, "No skill has an error or a warning.", check),
+            findings_group(findings, check),
             self._unseen,
             self.outdated
             if self._options.waits or self._outdated is not None
