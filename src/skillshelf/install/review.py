@@ -1,7 +1,7 @@
 """Gather what a person sees of a skill before it is installed: files, scripts, findings, and what it would shadow."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from skillshelf.catalog.discovery import SKILL_FILE
@@ -13,6 +13,7 @@ from skillshelf.catalog.store import listed_files
 from skillshelf.catalog.tree import TreeFile, tree_digest
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
+from skillshelf.config.profile import Profile
 from skillshelf.core.disk_writes import make_folder, make_owned_folder, remove_owned_folder, sweep_owned_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import folded_name, visible
@@ -22,7 +23,7 @@ from skillshelf.install.difference import is_script
 from skillshelf.lint.run import CheckFinding, Target, file_problems
 from skillshelf.lint.security import SecurityFinding, security_findings
 
-__all__ = ["SkillReview", "claims_of", "hosts_reading", "review_skill"]
+__all__ = ["SkillReview", "claims_of", "hosts_reading", "problems_in", "review_skill"]
 
 _QUARANTINE = "skillshelf-review-"
 _SECURITY = "security-"
@@ -101,19 +102,26 @@ def _sweep() -> None:
     sweep_owned_folders(_QUARANTINE, seconds=0.5)
 
 
-def _problems(name: str, contents: Mapping[str, bytes]) -> tuple[CheckFinding, ...]:
-    """Return the errors and warnings of `check`; those of the security rules are asked about by themselves."""
+def problems_in(
+    name: str, contents: Mapping[str, bytes], profile: Profile, *, executables: Container[str] = frozenset()
+) -> tuple[CheckFinding, ...]:
+    """Return the errors and warnings of `check` in files that lie nowhere yet; their paths start at the skill."""
     _sweep()
     quarantine = make_owned_folder(_QUARANTINE)
     try:
         folder = f"{quarantine.path}/{name}"
-        make_folder(folder, contents, executables=frozenset())
-        target = Target(f"{folder}/{SKILL_FILE}", f"{folder}/{SKILL_FILE}", name)
-        found = [one for ones in file_problems([target], find_profile(DEFAULT_PROFILE)) for one in ones]
+        make_folder(folder, contents, executables=executables)
+        (found,) = file_problems([Target(f"{folder}/{SKILL_FILE}", f"{folder}/{SKILL_FILE}", name)], profile)
     finally:
         remove_owned_folder(quarantine)
     inside = len(f"{folder}/")
-    return tuple(one._replace(path=one.path[inside:]) for one in found if not one.rule.startswith(_SECURITY))
+    return tuple(one._replace(path=one.path[inside:]) for one in found)
+
+
+def _problems(name: str, contents: Mapping[str, bytes]) -> tuple[CheckFinding, ...]:
+    """Return the problems in files; those of the security rules are asked about by themselves."""
+    found = problems_in(name, contents, find_profile(DEFAULT_PROFILE))
+    return tuple(one for one in found if not one.rule.startswith(_SECURITY))
 
 
 # What a name does to others -----------------------------------------------------------------------

@@ -12,15 +12,17 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from skillshelf.catalog.source import ExecutableFile
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import make_own_folder
 from skillshelf.core.limits import CATALOG_POLL_SECONDS, TENANTS_OPEN
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import SkillError
+from skillshelf.install.review import problems_in
 from skillshelf.servers.team.blobs import BlobStore, require_room
 from skillshelf.servers.team.database import Database, PostgresDatabase
 from skillshelf.servers.team.release_access import Releases
-from skillshelf.servers.team.release_findings import SkillFindings, checked_files
+from skillshelf.servers.team.release_findings import SkillFindings, found_by
 from skillshelf.servers.team.release_source import ReleaseSource
 from skillshelf.servers.team.releases import CATALOG_TOPIC
 from skillshelf.servers.team.tenant_shelf import TenantShelf
@@ -198,13 +200,14 @@ class PublishedCatalogs:
             trust=self._own.trust,
         )
 
-    def _checked(self, tenant: str, upload: Upload) -> SkillFindings | None:
-        """Return what is found in files that are published next; they are served from this machine then."""
+    def _checked(self, upload: Upload) -> SkillFindings | None:
+        """Return what is found in files that are published next; None if they cannot be checked now."""
+        profile, contents = self._own.profile, upload.contents
+        executables = {path for path, data in contents.items() if isinstance(data, ExecutableFile)}
         try:
-            store = self.source.store_of(tenant)
-            found = checked_files(upload.name, store.path_of(store.put(upload.contents)), self._own.profile)
-        except (SkillError, OSError):
-            # A disk without room keeps nobody from publishing; they are checked when somebody looks.
+            found = found_by(profile, problems_in(upload.name, contents, profile, executables=executables))
+        except OSError:
+            # A disk without room keeps nobody from publishing: they are checked when somebody looks.
             return None
         return found if found.is_kept else None
 

@@ -66,7 +66,7 @@ class Releases:
         blobs: BlobStore,
         *,
         changed: Callable[[str], None] = lambda tenant: None,
-        check: Callable[[str, Upload], SkillFindings | None] = lambda tenant, upload: None,
+        check: Callable[[Upload], SkillFindings | None] = lambda upload: None,
     ) -> None:
         self._database = database
         self._blobs = blobs
@@ -106,7 +106,7 @@ class Releases:
             if is_new:
                 require_distinct_name(transaction, caller, upload.name)
         # Also where another tenant has the same files: nothing tells that, no time either.
-        found = self._check(caller.tenant, upload) if is_new else None
+        found = self._check(upload) if is_new else None
         self._blobs.put_new(upload.artifact_digest, upload.artifact)
         with self._database.transaction(caller.tenant) as transaction:
             rev = next_rev(transaction)

@@ -27,7 +27,7 @@ from skillshelf.servers.team.values import DatabaseAway, NoSuchTenant
 from skillshelf.servers.web.catalogue import Preparation
 from skillshelf.shelf import Shelf
 
-__all__ = ["KnownFindings", "SkillFindings", "TenantFindings", "checked_files", "keep_findings"]
+__all__ = ["KnownFindings", "SkillFindings", "TenantFindings", "found_by", "keep_findings"]
 
 _CHECKER = "check"
 _ASKED = 500
@@ -84,21 +84,23 @@ def _rules_of(profile: Profile) -> str:
     return f"{__version__} {profile.name} {sha256(repr(profile).encode()).hexdigest()[:16]}"
 
 
-def checked_files(name: str, folder: str, profile: Profile) -> SkillFindings:
-    """Check the files of a skill that lie in a real folder."""
-    path = f"{folder}/{SKILL_FILE}"
-    (found,) = file_problems([Target(path, path, name)], profile)
-    errors = sum(one.severity == "error" for one in found)
-    first = found
-    if len(found) > RELEASE_FINDINGS:
-        first = tuple(sorted(found, key=lambda one: one.severity != "error")[:RELEASE_FINDINGS])
+def found_by(profile: Profile, problems: Sequence[CheckFinding]) -> SkillFindings:
+    """Return what the rules of a profile found in a skill."""
+    errors, first = sum(one.severity == "error" for one in problems), problems
+    if len(problems) > RELEASE_FINDINGS:
+        first = sorted(problems, key=lambda one: one.severity != "error")[:RELEASE_FINDINGS]
     listed = tuple(
-        one._replace(
-            path=cut(one.path.removeprefix(f"{folder}/"), _PATH_CHARS), message=cut(one.message, _MESSAGE_CHARS)
-        )
-        for one in first
+        one._replace(path=cut(one.path, _PATH_CHARS), message=cut(one.message, _MESSAGE_CHARS)) for one in first
     )
-    return SkillFindings(_rules_of(profile), errors, len(found) - errors, listed)
+    return SkillFindings(_rules_of(profile), errors, len(problems) - errors, listed)
+
+
+def _found_in(skill: CatalogSkill, profile: Profile) -> SkillFindings:
+    """Check the files of a skill on this machine."""
+    path = f"{skill.real_dir}/{SKILL_FILE}"
+    (found,) = file_problems([Target(path, path, skill.name)], profile)
+    inside = f"{skill.real_dir}/"
+    return found_by(profile, [one._replace(path=one.path.removeprefix(inside)) for one in found])
 
 
 # Database -----------------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ class TenantFindings:
         key = _key_of(skill)
         if not isinstance(key, str):
             # On the disk of the server, where it may change at any time.
-            return checked_files(skill.name, skill.real_dir, self._profile)
+            return _found_in(skill, self._profile)
         known = self._known.get(key)
         if known is not None:
             return known
@@ -272,7 +274,7 @@ class TenantFindings:
 
     def _check(self, skill: CatalogSkill, *, keep: bool) -> SkillFindings:
         """Check a skill whose files are on this machine, and remember what was found; the database keeps it too."""
-        found, key = checked_files(skill.name, skill.real_dir, self._profile), _key_of(skill)
+        found, key = _found_in(skill, self._profile), _key_of(skill)
         if keep and isinstance(key, str) and found.is_kept:
             try:
                 with self._database.transaction(self._tenant) as transaction:
