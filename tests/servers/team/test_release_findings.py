@@ -14,6 +14,7 @@ from support.waiting import wait_for
 from support.web import links_in, shown
 
 from skillshelf import __version__
+from skillshelf.catalog.source import ExecutableFile
 from skillshelf.core.limits import RELEASE_FINDINGS
 from skillshelf.install.pack import zip_of
 from skillshelf.servers.team.blobs import FolderBlobs
@@ -108,16 +109,22 @@ def test_nobody_sees_findings_in_skills_that_they_may_not_read(
 def test_findings_that_another_tenant_has_are_made_again(machine: Machine, database: Database, tmp_path: Path) -> None:
     with team_on(machine, database, tmp_path) as team:
         token, stranger = team.token("ada", "admin"), team.token("eve", "admin", tenant="acme")
+        files = page_of("ship", "Read [the guide](guide.md) and run scripts/a.sh, then scripts/b.sh.")
+        files |= {"scripts/a.sh": b"#!/bin/sh\nls\n", "scripts/b.sh": ExecutableFile(b"#!/bin/sh\nls\n")}
         for one in (token, stranger):
-            assert publish(team, one, "ship", "Read [the guide](guide.md).") == 201
+            body = zip_of(files, wrapper="ship")
+            assert team.ask("POST", "/api/v1/releases", one, body=body).status == 201
         with database.transaction("acme") as transaction:
             transaction.execute("update release set checked = ''")
         first = shown(team.get(FINDINGS, stranger).body.decode())
         assert "Checking the skills: 0 of 1" in first
-        assert "reference-missing" in findings(team, stranger)
+        again, published = findings(team, stranger), findings(team, token)
         both = [rows_of(database, "select checked from release", tenant) for tenant in ("default", "acme")]
 
     assert both[0] == both[1] != [("",)]
+    assert "reference-missing" in again
+    # Checked from the archive as they were checked before they were published.
+    assert re.findall(r"\S+:\d+|scripts/\S+", again) == re.findall(r"\S+:\d+|scripts/\S+", published)
 
 
 def test_what_is_served_no_longer_has_no_findings(machine: Machine, database: Database, tmp_path: Path) -> None:
