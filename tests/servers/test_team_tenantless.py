@@ -132,6 +132,8 @@ def act_as(database: Database, tenant: str) -> None:
     assert forget(database, tenant, "ada").lines == 0
     assert forget(database, tenant, "zoe").lines == 2
     assert forget(database, tenant, "mallory").lines == 3
+    # What a batch begins with is compared with what its session stored before.
+    take(database, caller, "ba" * 16, chain(events(4, session="read")[2:3]))
     remove_days(database, tenant, 1, now=2 * 10**12)
 
 
