@@ -185,6 +185,23 @@ def test_releases_that_were_not_checked_wait_for_a_blob_store_that_is_away(
     assert overview.status == 200
 
 
+def test_findings_in_files_that_were_changed_on_the_machine_are_not_kept_for_others(
+    machine: Machine, database: Database, tmp_path: Path
+) -> None:
+    with team_on(machine, database, tmp_path) as team:
+        token = team.token("ada", "admin")
+        assert publish(team, token, "ship", "Do it.") == 201
+        path = wait_for(lambda: next((machine.base / "team/store").glob("1/default/??/*/SKILL.md"), None))
+        path.chmod(0o644)
+        path.write_bytes(path.read_bytes() + b"Read [the guide](guide.md).\n")
+        with database.transaction("default") as transaction:
+            transaction.execute("update release set checked = ''")
+        assert "reference-missing" in findings(team, token)
+        checked = rows_of(database, "select checked from release")
+
+    assert checked == [("",)]
+
+
 def test_without_the_database_the_page_goes_on_with_the_findings_that_it_has(machine: Machine, tmp_path: Path) -> None:
     path = tmp_path / "away.sqlite"
     with closing(open_database(f"sqlite:///{path}")) as database, team_on(machine, database, tmp_path) as team:

@@ -9,15 +9,16 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 
 from skillshelf import __version__
 from skillshelf.catalog.load import SKILL_FILE
+from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.profile import Profile
-from skillshelf.core.console import note
 from skillshelf.core.limits import RELEASE_FINDINGS
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import cut, fold, plural
+from skillshelf.core.text import cut, plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
 from skillshelf.lint.run import CheckFinding, Target, file_problems
@@ -179,8 +180,13 @@ class TenantFindings:
         # One at a time: those of a large release take seconds. Nobody waits for what is known.
         with self._checking:
             answers = key in self._known or self._is_read([skill])
-            known = self._known.get(key)
-            return known if known is not None else self._check(skill, keep=answers)
+            if (known := self._known.get(key)) is not None:
+                return known
+            found = self._check(skill)
+            with suppress(SkillError):
+                if answers:
+                    self._keep(skill, found)
+            return found
 
     def of_all(self, skills: Sequence[CatalogSkill], shelf: Shelf) -> KnownFindings:
         """Return the findings in some skills; those that are not known are looked for behind the answers."""
@@ -266,23 +272,25 @@ class TenantFindings:
         began = time.monotonic()
         try:
             shelf.make_ready(skill)
-            self._check(skill, keep=True)
+            self._keep(skill, self._check(skill))
         except (SkillError, OSError) as error:
             return str(error) or type(error).__name__
         time.sleep(min(time.monotonic() - began, 1.0))
         return ""
 
-    def _check(self, skill: CatalogSkill, *, keep: bool) -> SkillFindings:
-        """Check a skill whose files are on this machine, and remember what was found; the database keeps it too."""
-        found, key = _found_in(skill, self._profile), _key_of(skill)
-        if keep and isinstance(key, str) and found.is_kept:
-            try:
-                with self._database.transaction(self._tenant) as transaction:
-                    keep_findings(transaction, key, found)
-            except (DatabaseAway, NoSuchTenant) as error:
-                note(f"tenant {self._tenant}: findings are not kept: {cut(fold(str(error)), 200)}")
-        self._remember({key: found})
+    def _check(self, skill: CatalogSkill) -> SkillFindings:
+        """Check a skill whose files are on this machine, and remember what was found."""
+        found = _found_in(skill, self._profile)
+        self._remember({_key_of(skill): found})
         return found
+
+    def _keep(self, skill: CatalogSkill, found: SkillFindings) -> None:
+        """Store what was found in a release; raise `DatabaseAway`."""
+        key = _key_of(skill)
+        # Other servers and tenants get it, so a disk on which a file was changed or lost must not say it.
+        if isinstance(key, str) and found.is_kept and skill_tree(skill.real_dir).digest == key:
+            with self._database.transaction(self._tenant) as transaction:
+                keep_findings(transaction, key, found)
 
 
 def _key_of(skill: CatalogSkill) -> _Key:
