@@ -269,6 +269,7 @@ def test_a_migration_writes_the_address_into_a_file_and_a_second_one_keeps_its_p
 
 @pytest.mark.slow
 def test_a_migration_that_waited_for_another_keeps_the_password_that_the_other_wrote(machine: Machine) -> None:
+    require("psycopg")
     import psycopg
     from support.postgres import postgres_cluster
 
