@@ -439,7 +439,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "data",
         "team/team.sqlite, team/team.TENANT.sqlite",
         r"team/team(\.[a-z0-9-]+)?\.sqlite(-wal|-shm|(\.retention)?\.lock|\.v\d+(\.new)?)?",
-        7,
+        8,
         "what `serve` keeps of a team without PostgreSQL, a file for each tenant: digests of tokens, members, "
         "releases, journals, usage",
         "no: the team is gone",

