@@ -182,10 +182,11 @@ class TenantFindings:
             answers = key in self._known or self._is_read([skill])
             if (known := self._known.get(key)) is not None:
                 return known
-            found = self._check(skill)
+            found = _found_in(skill, self._profile)
             with suppress(SkillError):
                 if answers:
                     self._keep(skill, found)
+            self._remember({key: found})
             return found
 
     def of_all(self, skills: Sequence[CatalogSkill], shelf: Shelf) -> KnownFindings:
@@ -272,17 +273,15 @@ class TenantFindings:
         began = time.monotonic()
         try:
             shelf.make_ready(skill)
-            self._keep(skill, self._check(skill))
+            found = _found_in(skill, self._profile)
+            try:
+                self._keep(skill, found)
+            finally:
+                self._remember({_key_of(skill): found})
         except (SkillError, OSError) as error:
             return str(error) or type(error).__name__
         time.sleep(min(time.monotonic() - began, 1.0))
         return ""
-
-    def _check(self, skill: CatalogSkill) -> SkillFindings:
-        """Check a skill whose files are on this machine, and remember what was found."""
-        found = _found_in(skill, self._profile)
-        self._remember({_key_of(skill): found})
-        return found
 
     def _keep(self, skill: CatalogSkill, found: SkillFindings) -> None:
         """Store what was found in a release; raise `DatabaseAway`."""
