@@ -144,10 +144,17 @@ _CHECKS = (
 """The checks of `doctor`."""
 
 _JOURNAL = (
-    Option("--journal", "record what happens in this file, as events", "FILE"),
+    Option("--journal", "record what happens in this file, as events", "FILE", never_empty=True),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
-    Option("--rotate", "begin a new part of the journal by size or age, such as 10MB,7d,keep=8", "LIMITS"),
-    Option("--otlp", "send the use of skills, without content, to the OpenTelemetry receiver at this address", "URL"),
+    Option(
+        "--rotate", "begin a new part of the journal by size or age, such as 10MB,7d,keep=8", "LIMITS", never_empty=True
+    ),
+    Option(
+        "--otlp",
+        "send the use of skills, without content, to the OpenTelemetry receiver at this address",
+        "URL",
+        never_empty=True,
+    ),
     Option("--otlp-content", "send arguments, queries and paths to it, too"),
 )
 
@@ -987,42 +994,68 @@ COMMANDS: Mapping[str, Command] = {
             *SHARED,
             *_JOURNAL,
             _TRUST,
-            Option("--listen", "serve at this address (default: 127.0.0.1:8000); port 0: a free one", "HOST:PORT"),
+            Option(
+                "--listen",
+                "serve at this address (default: 127.0.0.1:8000); port 0: a free one",
+                "HOST:PORT",
+                never_empty=True,
+            ),
             Option("--database", "sqlite:///FILE (default: one in the data folder) or postgresql://...", "URL"),
             Option(
                 "--database-file", "a file with this address and its password; $SKILLSHELF_DATABASE works too", "FILE"
             ),
-            Option("--blobs", "where published files are kept: a folder (default), s3://... or oci://...", "URL"),
-            Option("--issuer", "accept tokens that this issuer signs", "URL"),
-            Option("--audience", "the audience that such a token must name", "A"),
-            Option("--tenant-claim", "the claim that names the tenant (default: tenant)", "CLAIM"),
-            Option("--roles-claim", "the claim that names the roles (default: roles)", "CLAIM"),
-            Option("--allow-host", "another name of this server; may be repeated", "NAME", True),
-            Option("--access-log", "write a line a request to this file (default: standard error), or none", "FILE"),
+            Option(
+                "--blobs",
+                "where published files are kept: a folder (default), s3://... or oci://...",
+                "URL",
+                never_empty=True,
+            ),
+            Option("--issuer", "accept tokens that this issuer signs", "URL", never_empty=True),
+            Option("--audience", "the audience that such a token must name", "A", never_empty=True),
+            Option("--tenant-claim", "the claim that names the tenant (default: tenant)", "CLAIM", never_empty=True),
+            Option("--roles-claim", "the claim that names the roles (default: roles)", "CLAIM", never_empty=True),
+            Option("--allow-host", "another name of this server; may be repeated", "NAME", True, never_empty=True),
+            Option(
+                "--access-log",
+                "write a line a request to this file (default: standard error), or none",
+                "FILE",
+                never_empty=True,
+            ),
             Option(
                 "--scope",
                 "token create: a scope of the token; may be repeated",
                 "S",
                 True,
                 of="skills:read skills:publish journal:write journal:read metrics:read admin",
+                never_empty=True,
             ),
             Option(
                 "--tenant",
                 "the tenant of a token, member or journal (default: default); retention: only this one",
                 "T",
+                never_empty=True,
             ),
-            Option("--expires", "token create: when the token ends, such as 90d or 2027-01-31", "WHEN"),
+            Option(
+                "--expires", "token create: when the token ends, such as 90d or 2027-01-31", "WHEN", never_empty=True
+            ),
             Option(
                 "--keep-lines",
                 "how long lines of journals are kept, such as 90d, 12w or 2y: older ones are removed every day, "
                 "or by retention once (default: for ever)",
                 "TIME",
+                never_empty=True,
             ),
-            Option("--password-file", "migrate: the password of the role that the server connects as", "FILE"),
+            Option(
+                "--password-file",
+                "migrate: the password of the role that the server connects as",
+                "FILE",
+                never_empty=True,
+            ),
             Option(
                 "--write-address",
                 "migrate: write the address for the server into this file; one with a password there is kept",
                 "FILE",
+                never_empty=True,
             ),
         ),
         (

@@ -172,7 +172,9 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
 def _require_values(name: str, values: Mapping[str, Any]) -> None:
     """Raise ConfigurationError for an option that is empty and must not be, or an argument that is missing."""
     for option in COMMANDS[name].options:
-        if option.never_empty and values[option.key] == "":
+        value = values[option.key]
+        given = value if isinstance(value, list) else [value]
+        if option.never_empty and not all(one is None or one.strip(" ,") for one in given):
             raise ConfigurationError(f"{option.name} is empty; give it a value, or leave it out")
     for argument in COMMANDS[name].arguments:
         value = values[argument.key]

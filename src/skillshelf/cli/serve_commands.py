@@ -50,18 +50,12 @@ def serve(values: Values) -> int:
 
 
 def _require_own_options(values: Values, action: str) -> None:
-    """Raise `ConfigurationError` for an option of another action, which would be ignored, or one that is empty.
-
-    An empty one is most often a variable that is not set: the default is then not what was meant.
-    """
+    """Raise `ConfigurationError` for an option of another action, which would be ignored."""
     for name, owners in _OWN_OPTIONS.items():
-        option, value = f"--{name.replace('_', '-')}", values[name]
-        given = [one for one in (value if isinstance(value, list) else [value]) if one not in (None, False)]
-        if given and action not in owners and action.partition(" ")[0] not in owners:
+        is_given = values[name] not in (None, False, [])
+        if is_given and action not in owners and action.partition(" ")[0] not in owners:
             shown = " and ".join(f"`{f'serve {owner}'.strip()}`" for owner in owners)
-            raise ConfigurationError(f"{option} is an option of {shown} alone")
-        if not all(one is True or one.strip(" ,") for one in given):
-            raise ConfigurationError(f"{option} is empty; give it a value, or leave it out")
+            raise ConfigurationError(f"--{name.replace('_', '-')} is an option of {shown} alone")
 
 
 def _one(words: list[str], what: str) -> str:
