@@ -94,9 +94,15 @@ def test_without_a_token_nothing_is_sent_and_with_a_reader_s_nothing_is_publishe
     assert fetched(f"{team.url}/api/v1/me", reader.read_text())[1]["subject"] == "ray"
 
 
+def token_of_acme(folder: Path) -> Path:
+    """Return a file with a token of the tenant `acme`, as a client reads it."""
+    file = folder / "token"
+    file.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    return file
+
+
 def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    token = token_of_acme(tmp_path)
     with Site() as site:
         access = ["--allow-http", "--token-file", str(token), "--yes"]
         for rev in ("7", "7", "6"):
@@ -113,8 +119,7 @@ def test_an_older_catalog_than_was_seen_is_refused(machine: Machine, run: Run, t
 def test_a_revision_is_remembered_from_an_answer_that_succeeded_alone(
     machine: Machine, run: Run, tmp_path: Path
 ) -> None:
-    token = tmp_path / "token"
-    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    token = token_of_acme(tmp_path)
     kept = machine.home / ".local/state/skillshelf/servers.json"
     with Site() as site:
         for status, rev in ((404, 9), (503, 9), (200, 5), (200, 6)):
@@ -165,8 +170,7 @@ def test_a_token_of_an_issuer_demands_the_revision_of_its_tenant_and_of_no_other
 def test_an_answer_is_not_old_because_another_command_saw_a_newer_one_meanwhile(
     machine: Machine, run: Run, tmp_path: Path
 ) -> None:
-    token = tmp_path / "token"
-    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    token = token_of_acme(tmp_path)
     kept = machine.home / ".local/state/skillshelf/servers.json"
     with Site() as site:
         words = ["add", site.url, "--allow-http", "--token-file", str(token), "--yes"]
@@ -189,8 +193,7 @@ def test_an_answer_is_not_old_because_another_command_saw_a_newer_one_meanwhile(
 def test_where_a_redirect_leads_says_nothing_about_the_newest_revision(
     machine: Machine, run: Run, tmp_path: Path
 ) -> None:
-    token = tmp_path / "token"
-    token.write_text("sks_acme_not-a-real-token-but-long-enough-0123456789")
+    token = token_of_acme(tmp_path)
     kept = machine.home / ".local/state/skillshelf/servers.json"
     with Site() as site, Site() as other:
         words = ["add", site.url, "--allow-http", "--token-file", str(token), "--yes"]
